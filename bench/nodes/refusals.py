@@ -74,7 +74,7 @@ class Place:
         assert process is not None, "it was started"
         process.wait(RUN_S)
         self.board.process = None
-        return self.board.said()[before:].strip().splitlines()[-1].removeprefix("edgeloom node: ")
+        return self.board.said()[before:].strip().splitlines()[-1].partition(" node: ")[2]
 
 
 def nothing_wrong(place: Place) -> str:
@@ -86,6 +86,8 @@ def another_version(place: Place) -> str:
     copy = place.directory / "program"
     left_out = shutil.ignore_patterns(".*", "node_modules", "tests", "docs", "frontend")
     shutil.copytree(ROOT, copy, ignore=left_out)
+    for name in (".loom", ".venv"):
+        (copy / name).symlink_to(ROOT / name)
     with (copy / "engine/domain/units.py").open("a") as file:
         file.write("\nANOTHER = 1\n")
     return place.run(program=copy)

@@ -108,7 +108,7 @@ class Site:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         try:
             with urlopen(Request(f"{URL}{path}", data, headers, method=method), timeout=ANSWER_S) as answer:
-                return json.load(answer)
+                return json.loads(answer.read() or b"null")
         except HTTPError as error:
             raise RunError(f"{method} {path} is refused: {error.read().decode()[:500]}.") from error
 
