@@ -84,7 +84,7 @@ def nothing_wrong(place: Place) -> str:
 def another_version(place: Place) -> str:
     """A copy of the program, one statement of which is another."""
     copy = place.directory / "program"
-    left_out = shutil.ignore_patterns(".*", "node_modules", "tests", "docs", "frontend")
+    left_out = shutil.ignore_patterns(".*", "node_modules", "docs", "frontend")
     shutil.copytree(ROOT, copy, ignore=left_out)
     for name in (".loom", ".venv"):
         (copy / name).symlink_to(ROOT / name)
