@@ -23,7 +23,7 @@ from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.results.rows import Row, rows
 from engine.experiments.results.versions import Versions
 from engine.reproductions.compared import compared_points
-from engine.reproductions.declared import inputs_moved_in
+from engine.reproductions.declared import moves_of
 from engine.reproductions.document import PICTURES, document, paper_pages
 from engine.reproductions.headlines import claimed, headline, must_know
 from engine.reproductions.moved import Moved, about, moved_points, moves, ours_of, write_moves
@@ -162,20 +162,19 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
 
 
 def _moved(one: Experiment, before: Sequence[Row], args: argparse.Namespace) -> Moved:
-    """How much ours moves when each input of an experiment does. What follows from one input is not moved
-    with the next: it is an input already.
+    """How much ours moves when each input of an experiment does, and of what no input moves alone, when two
+    do. What follows from one is not moved with the next: it is an input already.
     """
     points = expand(one, sources_of(args.environment))
     left = agreements(one, before)
     found: Moved = {}
-    for put_in in inputs_moved_in(one.name):
+    for move in moves_of(one.name):
         one = about(one, left)
-        chosen = moved_points(one, points, put_in)
-        moved_to = f"with {put_in.by:.2f} times of" if put_in.by else "without"
-        after = _rows(f"{one.name} {moved_to} {put_in.name}", {WORLD: chosen}, args)
-        moved = moves(ours_of(one, before), ours_of(one, after))
-        found[put_in.name] = {figure: ratio for figure, ratio in moved.items() if figure in left}
-        left -= {figure for figure, ratio in moved.items() if follows(ratio, put_in.by)}
+        if left:
+            after = _rows(f"{one.name}: {move.name}", {WORLD: moved_points(one, points, move)}, args)
+            moved = moves(ours_of(one, before), ours_of(one, after))
+            found[move.name] = {figure: ratio for figure, ratio in moved.items() if figure in left}
+            left -= {figure for figure, ratio in moved.items() if follows(ratio, move)}
     return found
 
 

@@ -1,4 +1,6 @@
-"""What becomes of every published figure: it is in an experiment, put in, checked by a test, or left out."""
+"""What becomes of every published figure: it is in an experiment, put in, checked by a test, repeats others,
+or is left out.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,22 @@ class Rule(Value):
     """Figures that no experiment file has: those whose id matches one of the patterns in `figures`.
 
     put in: this project took them over. checked: a test compares them with ours; `ours` is what it found
-    where that is another number. left out: they cannot be compared, `reason` says why.
+    where that is another number. repeats: they state by arithmetic what other figures state, and have no
+    state of their own. left out: they cannot be compared, `reason` says why.
     """
 
-    kind: Literal["put in", "checked", "left out"]
+    kind: Literal["put in", "checked", "repeats", "left out"]
     figures: tuple[str, ...] = Field(min_length=1)
     ours: float | None = None
     reason: str = Field(min_length=10)
 
-    def state_of(self, figure: PublishedFigure) -> State:
-        """*confirmed* only where a test found the published value itself, or ours is within 10 % of it."""
+    def state_of(self, figure: PublishedFigure) -> State | None:
+        """*confirmed* only where a test found the published value itself, or ours is within 10 % of it; None
+        for one that repeats others.
+        """
         match self.kind:
+            case "repeats":
+                return None
             case "put in":
                 return "input"
             case "left out":

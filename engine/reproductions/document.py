@@ -11,6 +11,7 @@ from engine.reproductions.shipped import experiments, shipped_rows
 from engine.reproductions.states import STATES
 from engine.reproductions.summary import (
     ExperimentSummary,
+    LeftOut,
     PaperSummary,
     Reproductions,
     reproductions,
@@ -94,17 +95,18 @@ def _independent(found: Reproductions) -> str:
 
 
 def _caused(why: str, cause: str) -> str:
-    return f"{why} (Cause: the {cause}.)" if cause else why
+    told = "not known" if cause == "unknown" else f"the {cause}"
+    return f"{why} (Cause: {told}.)" if cause else why
 
 
 def _arithmetic(found: Reproductions) -> str:
-    parts = ("figures", "in_experiments", "put_in", "checked", "left_out")
+    parts = ("figures", "in_experiments", "put_in", "checked", "repeats", "left_out")
 
     def row(name: str, of: Sequence[PaperSummary]) -> list[object]:
         return [name, *(sum(getattr(one, part) for one in of) for part in parts)]
 
     rows = [row(one.title, [one]) for one in found.papers] + [row("all", found.papers)]
-    columns = ("paper", "figures", "in experiments", "put in", "checked by a test", "left out")
+    columns = ("paper", "figures", "in experiments", "put in", "checked by a test", "repeats", "left out")
     return f"## What is covered\n\n{_table(columns, rows)}"
 
 
@@ -124,11 +126,12 @@ def _states(found: Reproductions) -> str:
 
 
 def _others(found: Reproductions) -> str:
-    rows = [
-        (one.reason, one.kind, ", ".join(f"{number} {state}" for state, number in one.counts.items()))
-        for one in found.others
-    ]
+    rows = [(one.reason, one.kind, _counted(one)) for one in found.others]
     return f"## Figures outside the experiments\n\n{_table(('why', 'kind', 'figures'), rows)}"
+
+
+def _counted(one: LeftOut) -> str:
+    return ", ".join(f"{number} {state}" for state, number in one.counts.items()) or f"{one.figures}"
 
 
 def _experiment(experiment: Experiment, paper: str, pictures: Sequence[str]) -> str:

@@ -32,7 +32,9 @@ class Claimed(Value):
 
 
 class Headline(Value):
-    """A claim with ours beside it: its state is that of its figure, by the same rules."""
+    """A claim with ours beside it: its state is that of its figure, by the same rules. `why` of an *input*
+    ends with what was put in, and how ours moves with it.
+    """
 
     paper: str
     claim: str
@@ -71,7 +73,7 @@ def headline(one: Claimed, verdicts: Mapping[str, FigureVerdict]) -> Headline:
     """A headline claim with its state. `verdicts` are those of predictions, by figure; a figure that is in
     none has a rule of coverage.
     """
-    about = {"paper": one.paper, "claim": one.claim, "why": one.why}
+    about = {"paper": one.paper, "claim": one.claim}
     if one.figure in verdicts:
         found = verdicts[one.figure]
         return Headline(
@@ -80,11 +82,13 @@ def headline(one: Claimed, verdicts: Mapping[str, FigureVerdict]) -> Headline:
             ours=found.ours,
             state=found.state,
             cause=found.cause,
+            why=f"{one.why} {found.why}".strip() if found.state == "input" else one.why,
             **about,
         )
     figure, rule = figures()[one.figure], rule_of(one.figure)
     assert rule is not None, f"{one.figure} is in no experiment and under no rule"
     published = published_text(figure)
     state = rule.state_of(figure)
-    ours = "–" if state == "cannot be checked" else published if rule.ours is None else f"{rule.ours:g}"
-    return Headline(where=figure.where, published=published, ours=ours, state=state, **about)
+    assert state is not None, f"{one.figure} repeats others: a headline is about one of them"
+    ours = f"{rule.ours:g}" if rule.ours is not None else published if rule.kind == "checked" else "–"
+    return Headline(where=figure.where, published=published, ours=ours, state=state, why=one.why, **about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence, Set
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from engine.experiments.results.claims import NEUTRAL, values_of, verdicts
 from engine.experiments.results.published import compare_published
 from engine.experiments.results.rows import Row
 from engine.reproductions.compared import compared_points, is_at
-from engine.reproductions.declared import Input
+from engine.reproductions.declared import Input, Move
+from engine.reproductions.states import SAME
 
 FILE = Path(__file__).with_name("moved.json")
 
@@ -37,8 +38,8 @@ Ours = dict[str, Found]
 """Figure → ours."""
 
 Moved = dict[str, dict[str, float]]
-"""Name of an input → figure → how many times as large ours is, or its effect against a baseline;
-0: its runs end otherwise, or another thing becomes of its claim.
+"""Name of what is moved, of a `Move` → figure → how many times as large ours is, or its effect against a
+baseline; 0: its runs end otherwise, or another thing becomes of its claim.
 """
 
 
@@ -63,8 +64,8 @@ def about(experiment: Experiment, figures: Set[str]) -> Experiment:
     return experiment.model_copy(update={"published": published, "claims": claims})
 
 
-def moved_points(experiment: Experiment, points: Sequence[Point], one: Input) -> tuple[Point, ...]:
-    """The points that figures are compared with, with the input multiplied; nothing else of them changes."""
+def moved_points(experiment: Experiment, points: Sequence[Point], move: Move) -> tuple[Point, ...]:
+    """The points that figures are compared with, with the inputs multiplied; nothing else of them changes."""
     compared = {point.digest for point in compared_points(experiment, points)}
     for claim in experiment.claims:
         if claim.figures:
@@ -72,7 +73,7 @@ def moved_points(experiment: Experiment, points: Sequence[Point], one: Input) ->
     found = []
     for point in points:
         if point.digest in compared and point.spec is not None:
-            spec = moved(point.spec, one)
+            spec = reduce(moved, move.inputs, point.spec)
             found.append(point._replace(spec=spec, digest=spec_digest(spec)))
     return tuple(found)
 
@@ -90,7 +91,9 @@ def _digests_of(experiment: Experiment, points: Sequence[Point], claim: Claim) -
 
 
 def moved(spec: RunSpec, one: Input) -> RunSpec:
-    """`spec` with the input's fields multiplied by its factor."""
+    """`spec` with the input's fields multiplied by its factor, if it is in runs of this method."""
+    if one.strategies and spec.strategy not in one.strategies:
+        return spec
     cluster = spec.cluster
     devices = tuple(
         _moved_device(device, one) if device.role == "worker" else device for device in cluster.devices
@@ -106,7 +109,10 @@ def moved(spec: RunSpec, one: Input) -> RunSpec:
     workload = spec.workload.model_copy(
         update={name: round(count * one.by) for name, count in counts.items() if count}
     )
-    return spec.model_copy(update={"cluster": changed, "workload": workload})
+    model = spec.model
+    if "model.weight_bits" in one.fields:
+        model = model.model_copy(update={"weight_bits": model.weight_bits * one.by})
+    return spec.model_copy(update={"cluster": changed, "workload": workload, "model": model})
 
 
 def _moved_device(device: DeviceSpec, one: Input) -> DeviceSpec:
@@ -127,28 +133,37 @@ def ours_of(experiment: Experiment, rows: Sequence[Row]) -> Ours:
     found: Ours = {}
     for row in compare_published(experiment, rows):
         ended = ", ".join(sorted(set(row.outcomes)))
-        found[row.id] = Found(ended, None if row.ours is None else row.ours - neutral[row.id])
+        found[row.id] = Found(ended, None if row.ours is None else _effect(row.ours, neutral[row.id]))
     judged = {one.name: one.verdict for one in verdicts(experiment, rows)}
     for claim in experiment.claims:
-        values = values_of(experiment, rows, claim) if isinstance(claim, Within) else []
-        number = None
-        if isinstance(claim, Within) and values:
-            number = statistics.fmean(values) - NEUTRAL.get(claim.relation, 0.0)
+        values = values_of(experiment, rows, claim)
+        neutral_of = NEUTRAL.get(claim.relation, 0.0) if isinstance(claim, Within) else 0.0
+        number = _effect(statistics.fmean(values), neutral_of) if values else None
         found |= dict.fromkeys(claim.figures, Found(judged[claim.name], number))
     return found
 
 
+def _effect(ours: float, neutral: float) -> float:
+    """Ours, or its distance from a baseline; 0 for one that is as its baseline but for rounding."""
+    effect = ours - neutral
+    return 0.0 if neutral and abs(effect) < SAME else effect
+
+
 def moves(before: Ours, after: Ours) -> dict[str, float]:
     """How many times as large ours is afterwards, less than 0 where an effect changes sides; 0 where it ends
-    otherwise, or another thing becomes of its claim.
+    otherwise, another thing becomes of its claim, or there is an effect on one side alone.
     """
     found = {}
     for figure, ours in before.items():
         now = after.get(figure)
         if now is None:
             continue
-        if ours.outcome != now.outcome or (ours.number is None) != (now.number is None):
+        if ours.outcome != now.outcome or _kind(ours.number) != _kind(now.number):
             found[figure] = 0.0
         else:
             found[figure] = round(now.number / ours.number, 4) if ours.number and now.number else 1.0
     return found
+
+
+def _kind(number: float | None) -> str:
+    return "none" if number is None else "some" if number else "zero"

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from engine.domain.claim import Claim, Compared, Within
+from engine.domain.claim import BreakEven, Claim, Compared, Within
 from engine.experiments.results.claims import NEUTRAL, NO_EFFECT, Verdict, bounds_of
 from engine.experiments.results.published import PublishedRow
-from engine.reproductions.declared import Input, Sentence
+from engine.reproductions.declared import Input, Move, Sentence
 
 State = Literal["confirmed", "near", "direction", "contradicted", "input", "cannot be checked"]
 STATES: tuple[State, ...] = ("confirmed", "near", "direction", "contradicted", "input", "cannot be checked")
@@ -31,7 +31,8 @@ SAME = 1e-3
 """Two runs whose relation differs from none by less did the same but for rounding."""
 
 
-Cause = Literal["", "paper", "project"]
+Cause = Literal["", "paper", "project", "unknown"]
+"""What makes a difference; unknown where it may be what the paper leaves out or what this project lacks."""
 
 
 class Judged(NamedTuple):
@@ -55,8 +56,10 @@ def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None =
         return _of_bound(row.ours, row.published, neutral or 0.0)
     if row.ours is None:
         return Judged("contradicted" if row.outcomes else "cannot be checked", row.problem)
-    if sentence is not None and row.ours <= sentence.above:
-        return Judged("contradicted", f"The sentence is “{sentence.text}”: more than {sentence.above:g}.")
+    if sentence is not None:
+        told = _of_sentence(sentence, row.ours, neutral or 0.0)
+        if told is not None:
+            return told
     distance = abs(row.deviation) if row.deviation is not None else math.inf
     published = row.published if row.published is not None else row.published_low
     if neutral is None or published is None:
@@ -83,6 +86,17 @@ def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None =
     return Judged("confirmed" if off <= CONFIRMED else "near" if off <= NEAR else "direction")
 
 
+def _of_sentence(sentence: Sentence, ours: float, neutral: float) -> Judged | None:
+    """What a sentence makes of a value; None where the value is judged as others are."""
+    if sentence.above is None:
+        if abs(ours - neutral) > NO_EFFECT:
+            return Judged("contradicted", f"The sentence is “{sentence.text}”.")
+        return Judged("direction", f"The sentence is “{sentence.text}”, and ours has no effect.", "paper")
+    if ours > sentence.above:
+        return None
+    return Judged("contradicted", f"The sentence is “{sentence.text}”: more than {sentence.above:g}.")
+
+
 def _of_bound(ours: float, bound: float, neutral: float) -> Judged:
     """A bound that is met, which confirms a number only near to it; where it is the baseline, a side."""
     if bound == neutral:
@@ -101,8 +115,12 @@ def _of_side(ours: str) -> Judged:
 
 def state_of_claim(found: Verdict, claim: Claim, values: Sequence[float] = ()) -> Judged:
     """A sentence holds as it stands, in direction, or not. One that has a bound, or a side alone, confirms no
-    number that is far from the bound; `values` are those that a claim within bounds is about.
+    number that is far from the bound; `values` are those that the claim is about. A break-even is a place,
+    and between the published one and ours the other side is better: its distance counts.
     """
+    if isinstance(claim, BreakEven) and found.verdict in ("holds", "holds in direction"):
+        published = (claim.low + claim.high) / 2
+        return Judged(by_distance(max(abs(place / published - 1) for place in values)))
     match found.verdict:
         case "holds":
             if isinstance(claim, Compared) and claim.by_frac is None:
@@ -126,20 +144,18 @@ def _of_bounds(claim: Within, found: Verdict, values: Sequence[float]) -> Judged
     return _of_bound(min(values, key=lambda one: abs(one - ends[0])), ends[0], neutral)
 
 
-def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by: dict[str, float]) -> Judged:
+def with_input(judged: Judged, set_it: Input | None, moved: Sequence[tuple[Move, float]]) -> Judged:
     """`judged`, or *input* where what was put in would be taken for an agreement. A contradiction stays one.
 
-    `moved` has by the name of an input how many times as large ours, or its effect, is with it multiplied by
-    `by`.
+    `moved` has what was moved, and how many times as large ours, or its effect, is then.
     """
     if judged.state not in AGREEMENTS:
         return judged
     if set_it is not None:
         return Judged("input", f"Put in: {set_it.name}.")
-    for name, ratio in moved.items():
-        if follows(ratio, by[name]):
-            moved_to = f"with {by[name]:.2f} times of it" if by[name] else "without it"
-            return Judged("input", f"It follows from {name}: {moved_to}, {_change(ratio)}.")
+    for move, ratio in moved:
+        if follows(ratio, move):
+            return Judged("input", f"It follows from {move.name}: {move.told}, {_change(ratio)}.")
     return judged
 
 
@@ -149,11 +165,11 @@ def _change(ratio: float) -> str:
     return f"ours is {ratio:.2f} times as large" if ratio > 0 else "it is on the other side of its baseline"
 
 
-def follows(ratio: float, by: float) -> bool:
-    """Whether ours moves with an input; a ratio of 0 stands for another outcome, which is all that can follow
-    from an input that is left out (`by` 0).
+def follows(ratio: float, move: Move) -> bool:
+    """Whether ours moves with what was moved; a ratio of 0 stands for another outcome, which is all that can
+    follow from an input that is left out.
     """
-    return ratio <= 0 or (by > 0 and abs(math.log(ratio)) >= FOLLOWS * abs(math.log(by)))
+    return ratio <= 0 or (move.by > 0 and abs(math.log(ratio)) >= FOLLOWS * abs(math.log(move.by)))
 
 
 def by_distance(distance: float) -> State:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.domain.values import Count, Value
 from engine.domain.world import World
-from engine.reproductions.coverage import figures_of, rule_of, rules
+from engine.reproductions.coverage import Rule, figures_of, rule_of, rules
 from engine.reproductions.figures import Paper, figures, papers
 from engine.reproductions.headlines import Headline, claimed, headline, must_know
 from engine.reproductions.shipped import experiment, experiments, figure_ids, shipped_rows
@@ -36,7 +36,7 @@ class ExperimentSummary(Value):
 
 class PaperSummary(Value):
     """What a reader of a paper must know, its headline claims, how many of its independent figures are
-    compared, confirmed and contradicted, and what becomes of all: the four parts add up to `figures`.
+    compared, confirmed and contradicted, and what becomes of all: the five parts add up to `figures`.
     """
 
     paper: str
@@ -52,11 +52,14 @@ class PaperSummary(Value):
     in_experiments: Count
     put_in: Count
     checked: Count
+    repeats: Count
     left_out: Count
 
 
 class LeftOut(Value):
-    """Figures that no experiment has: put in, checked by a test, or left out, and why; with their states."""
+    """Figures that no experiment has: put in, checked by a test, repeating others, or left out, and why; with
+    the states of those that have one.
+    """
 
     kind: str
     reason: str
@@ -85,11 +88,16 @@ def reproductions() -> Reproductions:
                 kind=rule.kind,
                 reason=rule.reason,
                 figures=len(figures_of(rule)),
-                counts=in_order(Counter(rule.state_of(figures()[one]) for one in figures_of(rule))),
+                counts=in_order(_states(rule, figures_of(rule))),
             )
             for rule in rules()
         ),
     )
+
+
+def _states(rule: Rule, of: Iterable[str]) -> Counter[State]:
+    states = (rule.state_of(figures()[one]) for one in of)
+    return Counter(state for state in states if state is not None)
 
 
 def verdicts_of(name: str) -> tuple[FigureVerdict, ...]:
@@ -134,7 +142,7 @@ def _paper(
         rule = rule_of(figure.id)
         if rule is not None:
             by_kind[rule.kind] += 1
-            counts[rule.state_of(figure)] += 1
+            counts.update(_states(rule, [figure.id]))
     own = [summary for summary in summaries if summary.paper == one.paper]
     for summary in own:
         counts.update(summary.counts)
@@ -152,5 +160,6 @@ def _paper(
         in_experiments=sum(summary.figures for summary in own),
         put_in=by_kind["put in"],
         checked=by_kind["checked"],
+        repeats=by_kind["repeats"],
         left_out=by_kind["left out"],
     )

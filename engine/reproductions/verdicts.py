@@ -10,16 +10,24 @@ from typing import Any
 
 from pydantic import Field
 
-from engine.domain.claim import Claim, Within
+from engine.domain.claim import Claim, Ended
 from engine.domain.experiment import Experiment
+from engine.domain.presented import Published
 from engine.domain.quantity import Coordinates
 from engine.domain.units import between, human
 from engine.domain.values import Value
 from engine.domain.world import World
-from engine.experiments.results.claims import Verdict, values_of, verdicts
+from engine.experiments.results.claims import Verdict, outcomes_of, values_of, verdicts
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
-from engine.reproductions.declared import input_set_by, inputs_moved_in, matches, repeated_by, sentence_of
+from engine.reproductions.declared import (
+    input_set_by,
+    matches,
+    moves_of,
+    other_regime_of,
+    repeated_by,
+    sentence_of,
+)
 from engine.reproductions.figures import figures, published_text
 from engine.reproductions.moved import Moved, shipped_moves
 from engine.reproductions.states import (
@@ -32,6 +40,11 @@ from engine.reproductions.states import (
     with_input,
 )
 
+SIZES = ("peak_memory_bytes",)
+"""Metrics that no rate and no time is in."""
+
+OF_SIZES = "It is arithmetic of the sizes of models and devices, which were put in."
+
 REASONS = Path(__file__).with_name("reasons.toml")
 
 
@@ -39,8 +52,8 @@ class FigureVerdict(Value):
     """One published figure and ours. `published` and `ours` are text, in the unit of the comparison.
 
     `why` says what makes an input of it, or why it cannot be checked; of a figure that is off, what was found
-    when looking, and `cause` whether the paper or this project makes the difference. `repeats` names what the
-    figure repeats, so that it is not counted.
+    when looking, and `cause` whether the paper or this project makes the difference, or that this is not
+    known. `repeats` names what the figure repeats, so that it is not counted.
     """
 
     id: str
@@ -64,7 +77,7 @@ class FigureVerdict(Value):
 
 class Reason(Value):
     """Why the figures that match one of `figures` are off; `looked` says what was changed to find out, and
-    `cause` whether the paper's figures or this project make the difference.
+    `cause` whether the paper's figures or this project make the difference, or that this is not known.
     """
 
     figures: tuple[str, ...] = Field(min_length=1)
@@ -109,7 +122,11 @@ def figure_verdicts(
 def agreements(experiment: Experiment, rows: Sequence[Row]) -> set[str]:
     """The predicted figures that agree with ours and were not put in: what moves them is to be found out."""
     found = figure_verdicts(experiment, rows, {})
-    return {one.id for one in found if one.world == "predicted" and one.state in AGREEMENTS}
+    return {
+        one.id
+        for one in found
+        if one.world == "predicted" and (one.state in AGREEMENTS or one.why == OF_SIZES)
+    }
 
 
 def claims_without_figures(experiment: Experiment, rows: Sequence[Row]) -> tuple[Verdict, ...]:
@@ -126,9 +143,10 @@ def _of_value(experiment: Experiment, row: PublishedRow, moves: Moved) -> Figure
         row.world,
         state_of_value(row, value.relation, sentence_of(row.id)),
         moves,
+        of_sizes=row.metric.partition("[")[0] in SIZES,
         where=row.where,
         what=_words(experiment, row.coordinates),
-        published=_published(row, value.bound),
+        published=_published(row, value),
         ours=_ours(row),
         deviation=row.deviation,
     )
@@ -138,8 +156,8 @@ def _of_claim(
     experiment: Experiment, claim: Claim, found: Verdict, rows: Sequence[Row], moves: Moved
 ) -> list[FigureVerdict]:
     of_world = [row for row in rows if row.world == found.world]
-    values = values_of(experiment, of_world, claim) if isinstance(claim, Within) else []
-    judged = state_of_claim(found, claim, values)
+    judged = state_of_claim(found, claim, values_of(experiment, of_world, claim))
+    of_sizes = isinstance(claim, Ended) and outcomes_of(experiment, of_world, claim) == {"no_plan"}
     texts = {"where": found.where, "what": found.text, "ours": found.found}
     return [
         _verdict(
@@ -148,6 +166,7 @@ def _of_claim(
             found.world,
             judged,
             moves,
+            of_sizes=of_sizes,
             published=published_text(figures()[figure_id]),
             **texts,
         )
@@ -156,12 +175,28 @@ def _of_claim(
 
 
 def _verdict(
-    experiment: Experiment, figure_id: str, world: World, judged: Judged, moves: Moved, **fields: Any
+    experiment: Experiment,
+    figure_id: str,
+    world: World,
+    judged: Judged,
+    moves: Moved,
+    *,
+    of_sizes: bool,
+    **fields: Any,
 ) -> FigureVerdict:
-    """The verdict with what was put in, with a person's reason where it is off, and with its cause."""
-    moved_by = {one.name: one.by for one in inputs_moved_in(experiment.name)}
-    of_figure = {name: moves[name][figure_id] for name in moved_by if figure_id in moves.get(name, {})}
-    state, why, cause = with_input(judged, input_set_by(figure_id), of_figure, moved_by)
+    """The verdict with what was put in, with a person's reason where it is off, and with its cause.
+
+    `of_sizes`: ours is arithmetic of the sizes of models and devices, which were put in.
+    """
+    found = [(move, moves.get(move.name, {}).get(figure_id)) for move in moves_of(experiment.name)]
+    of_figure = [(move, ratio) for move, ratio in found if ratio is not None]
+    judged = with_input(judged, input_set_by(figure_id), of_figure)
+    if of_sizes and judged.state in AGREEMENTS:
+        judged = Judged("input", OF_SIZES)
+    other = other_regime_of(figure_id)
+    if other is not None:
+        judged = Judged("cannot be checked", other.why)
+    state, why, cause = judged
     reason = reason_of(figure_id) if state in ("direction", "contradicted") else None
     if reason is not None:
         why, cause = f"{why} {reason.reason} {reason.looked}".strip(), reason.cause
@@ -203,22 +238,24 @@ MILLI = {"s": "ms", "J": "mJ"}
 GIGA = {"B": "GB"}
 
 
-def _number(value: float, unit: str) -> str:
+def _number(value: float, unit: str, digits: int = 3) -> str:
     if unit == "fraction":
-        return f"{100 * value:.3g} %"
-    if unit in MILLI and abs(value) < 1:
-        return f"{1e3 * value:.3g} {MILLI[unit]}"
-    if unit in GIGA and abs(value) >= 1e9:
-        return f"{value / 1e9:.3g} {GIGA[unit]}"
-    if unit == "1/s":
-        return f"{value:.3g} tokens/s"
-    return f"{value:.3g} {unit}".strip()
+        value, unit = 100 * value, "%"
+    elif unit in MILLI and abs(value) < 1:
+        value, unit = 1e3 * value, MILLI[unit]
+    elif unit in GIGA and abs(value) >= 1e9:
+        value, unit = value / 1e9, GIGA[unit]
+    elif unit == "1/s":
+        unit = "tokens/s"
+    return f"{value:.{digits}g} {unit}".strip()
 
 
-def _published(row: PublishedRow, bound: str) -> str:
-    sign = {"at_most": "≤ ", "at_least": "≥ ", "about": "about "}.get(bound, "")
+def _published(row: PublishedRow, value: Published) -> str:
+    """The published value with all of its digits and, where it is computed from others, with those."""
+    sign = {"at_most": "≤ ", "at_least": "≥ ", "about": "about "}.get(value.bound, "")
     if row.published is not None:
-        return sign + _number(row.published, row.unit)
+        number = _number(row.published, row.unit, digits=4)
+        return f"{sign}{number} ({value.note})" if value.note else sign + number
     if row.published_low is not None and row.published_high is not None:
         return between(_number(row.published_low, row.unit), _number(row.published_high, row.unit))
     return row.published_outcome

@@ -112,12 +112,66 @@ def _given(claim: Claim) -> Selection:
     return {name: value for name, value in claim.at.items() if name in claim.unpublished}
 
 
-def values_of(experiment: Experiment, rows: Sequence[Row], claim: Within) -> list[float]:
-    """The values that are to lie within the claim's bounds, in the metric's own unit."""
-    matching = chosen(experiment, cells(experiment, rows, claim), claim.at)
-    if claim.best_of:
-        matching = _best_of(claim, matching)
-    return [cell.mean for cell in matching if cell.mean is not None]
+def values_of(experiment: Experiment, rows: Sequence[Row], claim: Claim) -> list[float]:
+    """The numbers that a claim is about: in the metric's own unit those that are to lie within its bounds;
+    the differences of a comparison, as fractions of its second side; the places of a break-even, in the unit
+    of its factor, where there are any. A claim of another kind has none.
+    """
+    if not isinstance(claim, Quantity):
+        return []
+    found = cells(experiment, rows, claim)
+    match claim:
+        case Within():
+            return [cell.mean for cell in _matching(claim, experiment, found) if cell.mean is not None]
+        case Compared():
+            return _differences(claim, experiment, found)[0]
+        case BreakEven():
+            return [place for place in _places(claim, experiment, found)[0] if place is not None]
+        case _:
+            return []
+
+
+def outcomes_of(experiment: Experiment, rows: Sequence[Row], claim: Ended) -> set[str]:
+    """How the runs that a claim is about ended."""
+    reach = chosen(experiment, cells(experiment, rows, Quantity()), claim.at)
+    return {outcome for cell in reach for outcome in cell.outcomes}
+
+
+def _matching(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> list[Cell]:
+    matching = chosen(experiment, found, claim.at)
+    return _best_of(claim, matching) if claim.best_of else matching
+
+
+def _differences(claim: Compared, experiment: Experiment, found: Sequence[Cell]) -> tuple[list[float], int]:
+    """a / b - 1 at every place that has both sides, and how many places lack one."""
+    within_reach = [cell for cell in found if chosen(experiment, [cell], _others(claim))]
+    differences, missing = [], 0
+    for _, one, other in sides(experiment, within_reach, claim.a, claim.b):
+        base = other[0].mean if other else None
+        if not one or one[0].mean is None or not base:
+            missing += 1
+        else:
+            differences.append(one[0].mean / base - 1)
+    return differences, missing
+
+
+def _places(
+    claim: BreakEven, experiment: Experiment, found: Sequence[Cell]
+) -> tuple[list[float | None], int]:
+    """Where every line crosses, None where it does not, and how many lines are too short to cross."""
+    reach = chosen(experiment, found, _others(claim))
+    a_is_better_lower = better_of(claim) != "higher"
+    places: list[float | None] = []
+    missing = 0
+    for _, one, other in sides(experiment, reach, claim.a, claim.b, claim.along):
+        both = pairs(one, other, claim.along)
+        if len(both) < 2:
+            missing += 1
+            continue
+        # a gets better: it is not the better one below the crossing
+        crossed = [c for c in crossing_points(both) if c[3] != a_is_better_lower]
+        places.append((crossed[-1][2] if claim.tested else crossed[-1][0]) if crossed else None)
+    return places, missing
 
 
 @singledispatch
@@ -127,14 +181,7 @@ def _judge(claim: StatedClaim, experiment: Experiment, found: Sequence[Cell]) ->
 
 @_judge.register
 def _compared(claim: Compared, experiment: Experiment, found: Sequence[Cell]) -> Finding:
-    within_reach = [cell for cell in found if chosen(experiment, [cell], _others(claim))]
-    differences, missing = [], 0
-    for _, one, other in sides(experiment, within_reach, claim.a, claim.b):
-        base = other[0].mean if other else None
-        if not one or one[0].mean is None or not base:
-            missing += 1
-        else:
-            differences.append(one[0].mean / base - 1)
+    differences, missing = _differences(claim, experiment, found)
     if not differences:
         return Finding("not known", "No point has a value on both sides of the comparison.")
     sign = 1 if claim.side == "above" else -1
@@ -154,9 +201,8 @@ def _first(claim: First, experiment: Experiment, found: Sequence[Cell]) -> Findi
     if better is None:
         return Finding("not known", f"Neither more nor less of {claim.metric} is better, so none is first.")
     level = named(experiment, {claim.of: claim.level})[claim.of]
-    at = {name: value for name, value in claim.at.items() if name != claim.of}
     times, leaders, missing = 0, [], 0
-    for _, group in groups(chosen(experiment, found, at), claim.of):
+    for _, group in groups(chosen(experiment, found, claim.at), claim.of):
         ranked = ranking(group, (better == "higher") != claim.last)
         if not any(cell.coordinates[claim.of] == level for cell in ranked):
             missing += 1
@@ -204,9 +250,7 @@ def _trend(claim: Trend, experiment: Experiment, found: Sequence[Cell]) -> Findi
 @_judge.register
 def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Finding:
     low, high = bounds_of(claim)
-    matching = chosen(experiment, found, claim.at)
-    if claim.best_of:
-        matching = _best_of(claim, matching)
+    matching = _matching(claim, experiment, found)
     means = [cell.mean for cell in matching if cell.mean is not None]
     if not means:
         return Finding("not known", matching[0].problem if matching else "No run matches the claim.")
@@ -247,17 +291,7 @@ def _on_claimed_side(claim: Within, low: float, high: float, means: Sequence[flo
 
 @_judge.register
 def _break_even(claim: BreakEven, experiment: Experiment, found: Sequence[Cell]) -> Finding:
-    reach = chosen(experiment, found, _others(claim))
-    a_is_better_lower = better_of(claim) != "higher"
-    places, missing = [], 0
-    for _, one, other in sides(experiment, reach, claim.a, claim.b, claim.along):
-        both = pairs(one, other, claim.along)
-        if len(both) < 2:
-            missing += 1
-            continue
-        # a gets better: it is not the better one below the crossing
-        crossed = [c for c in crossing_points(both) if c[3] != a_is_better_lower]
-        places.append((crossed[-1][2] if claim.tested else crossed[-1][0]) if crossed else None)
+    places, missing = _places(claim, experiment, found)
     if not places:
         return Finding("not known", f"No line has two values on each side along {claim.along}.")
     known = [place for place in places if place is not None]

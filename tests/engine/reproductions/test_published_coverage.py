@@ -21,6 +21,13 @@ def test_all_figures_of_the_five_papers_are_there_each_with_its_place() -> None:
     assert all(figure.where and figure.metric and figure.unit for figure in figures().values())
 
 
+def test_the_first_page_counts_what_is_confirmed() -> None:
+    found = reproductions().papers
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    compared, confirmed = sum(one.compared for one in found), sum(one.confirmed for one in found)
+    assert f"of the {compared} that are compared independently {confirmed} is confirmed" in text
+
+
 def test_a_paper_says_what_it_is_and_which_method_it_describes() -> None:
     from engine.strategies.registry import STRATEGIES
 

@@ -169,7 +169,6 @@ def ours() -> dict[str, Any]:
 
 ELSEWHERE = {
     "lime.s1.mem_70b",
-    "voltage.fig6.max",
     "adaptlink.ffn_share",
     "edgeformer.fig6.mt",
     "adaptlink.cloud.bandwidth",
@@ -178,7 +177,8 @@ ELSEWHERE = {
 
 
 def test_every_checked_figure_is_what_the_project_has() -> None:
-    checked = {one for rule in rules() if rule.kind != "left out" for one in figures_of(rule)} - ELSEWHERE
+    with_value = [rule for rule in rules() if rule.kind in ("put in", "checked")]
+    checked = {one for rule in with_value for one in figures_of(rule)} - ELSEWHERE
     found = ours()
     assert checked <= found.keys()
     assert [one for one in sorted(checked) if figures()[one].value != found[one]] == []
@@ -207,15 +207,17 @@ def products(rows: int, keys: int, wide: int) -> tuple[int, int]:
     return naive, 3 * rows * hidden * wide + 2 * rows * keys * hidden
 
 
-def test_reordering_attention_saves_more_multiplications_than_the_published_time() -> None:
-    """Voltage, figure 6: up to 3.4 times as fast with 4 heads of 256. By products it is 4.04 times, with
-    300 positions on 10 devices. The products with x move more bytes: the paper measured time.
-    """
-    naive, reordered = products(30, 300, 256)
-    assert naive / reordered == pytest.approx(4.04, abs=0.01)
+def test_what_reordering_attention_saves_follows_from_the_number_of_parts_which_the_text_does_not_say() -> (
+    None
+):
+    """Voltage, figure 6: up to 3.4 times as fast with 4 heads of 256 and, here, 300 positions."""
     assert figures()["voltage.fig6.max"].value == 3.4
     rule = rule_of("voltage.fig6.max")
-    assert rule is not None and rule.ours == 4.04
+    assert rule is not None and rule.kind == "left out"
+    for parts, gain in ((6, 2.5), (8, 3.3), (10, 4.0)):
+        naive, reordered = products(round(300 / parts), 300, 256)
+        assert naive / reordered == pytest.approx(gain, abs=0.06)
+        assert f"{gain} " in rule.reason, "the reason has these numbers"
 
 
 @pytest.mark.parametrize("keys", [100, 200, 300])

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-import topologies
-from engine.domain.claim import Claim, Compared, Ended, Within
-from engine.domain.experiment import Experiment
-from engine.domain.presented import Published
-from engine.experiments.design.expand import expand
-from engine.experiments.design.sources import Sources
+from engine.domain.claim import BreakEven, Claim, Compared, Ended, Within
 from engine.experiments.results.claims import Holds, Verdict
 from engine.experiments.results.published import PublishedRow
-from engine.experiments.results.rows import Row
-from engine.reproductions import moved, verdicts
+from engine.reproductions import verdicts
 from engine.reproductions.coverage import Rule
 from engine.reproductions.declared import (
     Input,
-    InputField,
+    Move,
     Sentence,
     declared,
-    inputs_moved_in,
     matches,
-    stated_in,
+    other_regime_of,
 )
 from engine.reproductions.figures import PublishedFigure, figures
 from engine.reproductions.headlines import claimed
@@ -41,7 +34,7 @@ from engine.reproductions.states import (
 )
 from engine.reproductions.summary import counted
 from engine.reproductions.verdicts import FigureVerdict, Reason, figure_verdicts, reason_of, remarks
-from tests.support.small_cases import GPT2, spec_of, star
+from tests.support.voltage_rows import ROWS, only_bert, voltage
 
 
 def row(ours: float | None, deviation: float | None, published: float = 2.0, **more: object) -> PublishedRow:
@@ -153,8 +146,8 @@ RATE = Input(name="the rate", set_by=("x",))
 def test_what_was_put_in_or_moves_with_it_is_no_agreement(
     before: State, set_it: Input | None, ratio: float | None, after: State
 ) -> None:
-    moves = {} if ratio is None else {"the rate": ratio}
-    assert with_input(Judged(before), set_it, moves, {"the rate": 0.8}).state == after
+    moved_by = [] if ratio is None else [(Move((RATE,)), ratio)]
+    assert with_input(Judged(before), set_it, moved_by).state == after
 
 
 @pytest.mark.parametrize(
@@ -165,7 +158,21 @@ def test_what_was_put_in_or_moves_with_it_is_no_agreement(
     ],
 )
 def test_an_input_that_is_left_out_is_known_by_another_outcome(ratio: float, after: State, why: str) -> None:
-    assert with_input(Judged("confirmed"), None, {"the rate": ratio}, {"the rate": 0.0}) == Judged(after, why)
+    without = Move((RATE.model_copy(update={"by": 0.0}),))
+    assert with_input(Judged("confirmed"), None, [(without, ratio)]) == Judged(after, why)
+
+
+def test_of_two_inputs_at_once_the_larger_factor_counts_and_both_are_named() -> None:
+    reserve, unit = Input(name="the reserve", by=0), Input(name="the unit of memory", by=1.07)
+    assert (Move((RATE, unit)).by, Move((RATE, reserve)).by) == (0.8, 0)
+    ended = with_input(Judged("confirmed"), None, [(Move((reserve, unit)), 0.0)])
+    assert ended.why == (
+        "It follows from the reserve, and the unit of memory: without the reserve and with 1.07 times of the "
+        "unit of memory, it ends otherwise."
+    )
+    twice = Input(name="the length", by=2)
+    assert not follows(1.5, Move((RATE, twice))), "it follows where it moves by what the length does"
+    assert follows(1.8, Move((RATE, twice)))
 
 
 @pytest.mark.parametrize(
@@ -184,6 +191,15 @@ def test_a_sentence_is_confirmed_only_where_it_holds_as_it_stands(verdict: Holds
 
 
 HOLDS = Verdict(name="c", text="t", kind="within", world="predicted", verdict="holds", found="so.")
+CROSSING: dict[str, Any] = {
+    "name": "c",
+    "text": "t",
+    "along": "rate",
+    "a": {"method": "a"},
+    "b": {"method": "b"},
+    "low": 1e9,
+    "high": 1.4e9,
+}
 RATIO: dict[str, Any] = {"name": "c", "text": "t", "relation": "ratio"}
 
 
@@ -200,6 +216,7 @@ RATIO: dict[str, Any] = {"name": "c", "text": "t", "relation": "ratio"}
         (Compared(name="c", text="t", a={"x": 1}, b={"x": 2}, side="below"), [], "direction"),
         (Compared(name="c", text="t", a={"x": 1}, b={"x": 2}, side="below", by_frac=0.3), [], "confirmed"),
         (Ended(name="c", text="t", outcome="no_plan"), [], "confirmed"),
+        (BreakEven(**CROSSING), [1.25e9], "confirmed"),
     ],
 )
 def test_a_bound_far_away_and_a_side_alone_confirm_no_number(
@@ -210,10 +227,25 @@ def test_a_bound_far_away_and_a_side_alone_confirm_no_number(
     assert bool(found.why) == (found.cause == "paper") == (expected == "direction")
 
 
+@pytest.mark.parametrize(
+    ("places", "expected"), [([1.3e9], "confirmed"), ([1.5e9], "near"), ([1.2e9, 1.81e9], "contradicted")]
+)
+def test_a_break_even_elsewhere_is_judged_by_how_far_it_is(places: list[float], expected: State) -> None:
+    """Between the published rate and ours the other method is faster: that is no direction."""
+    crossed = HOLDS.model_copy(update={"verdict": "holds in direction", "kind": "break_even"})
+    assert state_of_claim(crossed, BreakEven(**CROSSING), places).state == expected
+
+
+def test_a_sentence_of_no_effect_is_a_side_where_ours_has_none_and_refuted_where_it_has() -> None:
+    sentence = Sentence(figures=("x",), text="negligible degradation")
+    states = [state(ours, 0.971, "ratio", sentence) for ours in (1.0, 0.985, 0.95)]
+    assert states == ["direction", "direction", "contradicted"]
+
+
 def test_a_figure_that_a_test_compares_is_confirmed_only_where_the_test_finds_it() -> None:
     figure = PublishedFigure(id="x", where="w", metric="m", unit="%", value=90)
 
-    def state_of(kind: str, ours: float | None) -> str:
+    def state_of(kind: str, ours: float | None) -> State | None:
         rule = {"kind": kind, "figures": ["x"], "ours": ours, "reason": "because of something"}
         return Rule.parse(rule, "rule").state_of(figure)
 
@@ -224,111 +256,26 @@ def test_a_figure_that_a_test_compares_is_confirmed_only_where_the_test_finds_it
         "contradicted",
     ]
     assert (state_of("put in", None), state_of("left out", None)) == ("input", "cannot be checked")
+    assert state_of("repeats", None) is None, "the figures that it repeats have the state"
 
 
-def test_ours_moves_with_an_input_that_it_is_proportional_to() -> None:
-    one = experiment("voltage-fig4")
-    slower = voltage({key: 2 * seconds for key, seconds in TIMES.items()})
-    before, after = moved.ours_of(one, ROWS), moved.ours_of(one, slower)
-    assert moved.moves(before, after)["voltage.fig4.BERT-Large-Uncased"] == 1.0
-    tenth = voltage(TIMES | {("voltage", 6): 0.9, ("megatron", 6): 1.1})
-    assert moved.moves(before, moved.ours_of(one, tenth)) == pytest.approx(
-        {
-            "voltage.fig4.BERT-Large-Uncased": 0.4,  # 25 % less is 10 % less, and not 0.9 of 0.75
-            "voltage.fig4.tp": 0.0,  # a claim that did not hold holds
-        }
-        | dict.fromkeys(("voltage.fig4.ViT", "voltage.fig4.GPT2", "voltage.abs.reduction"), 1.0)
-    )
-    ended, two, more = moved.Found("no_plan"), moved.Found("finished", 2.0), moved.Found("finished", 2.5)
-    found = moved.moves({"a": two, "b": ended, "c": ended}, {"a": more, "b": two, "c": ended})
-    assert found == {"a": 1.25, "b": 0.0, "c": 1.0}
+def test_figures_in_another_regime_than_the_papers_cannot_be_checked() -> None:
+    found = figure_verdicts(experiment("lime-varying"), shipped_rows(experiment("lime-varying")))
+    assert {one.state for one in found} == {"cannot be checked"}
+    assert all("not in the paper's regime" in one.why for one in found)
+    assert other_regime_of("lime.vb.pp.bursty.both") is None
+    for reason in remarks().reason:
+        assert "not in the paper's regime" not in reason.reason, "then nothing is contradicted"
 
 
-def test_a_claim_that_goes_on_holding_moves_by_its_effect_and_one_that_ends_by_all() -> None:
-    one = experiment("voltage-fig4")
-    claim = Within(
-        **RATIO, relative_to={"machines": 1, "strategy": "single"}, low=1.1, high=2, figures=("f",)
-    )
-    one = one.model_copy(update={"claims": (claim.model_copy(update={"at": {"strategy": "megatron"}}),)})
-    slow = voltage({("single", 1): 1.0, ("megatron", 6): 1.5})
-    slower = voltage({("single", 1): 1.0, ("megatron", 6): 1.75})
-    outside = voltage({("single", 1): 1.0, ("megatron", 6): 2.5})
-    before, after = moved.ours_of(one, slow), moved.ours_of(one, slower)
-    assert moved.moves(before, after)["f"] == pytest.approx(1.5)
-    assert moved.moves(before, moved.ours_of(one, outside))["f"] == 0
-
-
-@pytest.mark.parametrize("name", ["lime-settings", "mcu-blocks", "voltage-fig5"])
-def test_both_sides_of_every_claim_are_moved(name: str) -> None:
-    """A relation without the runs of its baseline is not known, which would look as if it followed."""
-    one = experiment(name)
-    points = expand(one, Sources(topologies.load, topologies.preset))
-    unmoved = Input(name="nothing", fields=("flop_per_s",), by=1)
-    rows = shipped_rows(one)
-    for claim in one.claims:
-        if claim.figures:
-            only = moved.about(one, set(claim.figures))
-            digests = {point.digest for point in moved.moved_points(only, points, unmoved)}
-            some = [row for row in rows if row.digest in digests]
-            assert moved.ours_of(only, some) == moved.ours_of(only, rows), claim.name
-
-
-def test_of_a_speed_up_what_moves_is_what_it_is_above_one() -> None:
-    one = only_bert()
-    gain = one.published[0].model_copy(update={"relation": "speedup"})
-    one = one.model_copy(update={"published": (gain,)})
-    slower = voltage({("single", 1): 1.0, ("voltage", 6): 0.9})
-    before, after = moved.ours_of(one, ROWS), moved.ours_of(one, slower)
-    expected = (1 / 0.9 - 1) / (1 / 0.75 - 1)
-    assert moved.moves(before, after) == pytest.approx({gain.id: expected}, abs=1e-4)
-
-
-def test_an_input_is_moved_on_all_workers_or_links_by_its_factor_and_nothing_else_is() -> None:
-    spec = spec_of("gpipe", GPT2, star((1e10, 1e10), terminal=True))
-    fields = ("flop_per_s", "disk_byte_per_s", "links.bit_per_s")
-    for by in (0.8, 1.25):
-        now = moved.moved(spec, Input(name="x", fields=fields, by=by)).cluster
-        ratios = [device.flop_per_s / 1e10 for device in now.devices]
-        assert ratios == pytest.approx([by, by, 1.0]), "the terminal stays"
-        for device, before in zip(now.devices[:2], spec.cluster.devices, strict=False):
-            assert device.disk_byte_per_s == pytest.approx(by * before.disk_byte_per_s)
-            assert device.memory_byte_per_s == before.memory_byte_per_s, "it was not asked for"
-        for link, before in zip(now.links, spec.cluster.links, strict=True):
-            assert link.bit_per_s == pytest.approx(by * before.bit_per_s)
-
-
-def test_memory_that_the_system_keeps_can_be_left_out_of_a_moved_run() -> None:
-    spec = spec_of("gpipe", GPT2, star((1e10, 1e10), reserved_bytes=5e6))
-    now = moved.moved(spec, Input(name="x", fields=("reserved_bytes",), by=0)).cluster
-    for device, before in zip(now.devices, spec.cluster.devices, strict=True):
-        assert (before.reserved_bytes, device.reserved_bytes) == (5e6, 0)
-        assert device.memory_bytes == before.memory_bytes
-
-
-def test_rates_of_model_families_move_with_the_rate_of_computing() -> None:
-    rate = {"family": "gpt2", "flop_per_s": 4e9}
-    spec = spec_of("single", GPT2, star((1e10,), family_rates=[rate]))
-    now = moved.moved(spec, Input(name="x", fields=("flop_per_s",))).cluster.devices[0]
-    assert [found.flop_per_s for found in now.family_rates] == pytest.approx([0.8 * 4e9])
-
-
-def test_every_declared_input_was_moved_until_each_agreement_followed_from_one() -> None:
-    shipped = moved.shipped_moves()
-    for one in experiments():
-        inputs = inputs_moved_in(one.name)
-        assert {found.name for found in inputs} == set(shipped[one.name]), one.name
-        left = verdicts.agreements(one, shipped_rows(one))
-        for put_in in inputs:
-            ratios = shipped[one.name][put_in.name]
-            assert left == ratios.keys(), (one.name, put_in.name)
-            left = {figure for figure in left if not follows(ratios[figure], put_in.by)}
-
-
-def test_whatever_could_have_been_put_in_is_moved_or_stated_by_the_paper() -> None:
-    for one in experiments():
-        moved_fields = {field for put_in in inputs_moved_in(one.name) for field in put_in.fields}
-        if figure_ids(one):
-            assert moved_fields | stated_in(one.name) == set(get_args(InputField)), one.name
+def test_a_published_value_stands_with_all_its_digits_and_what_it_is_computed_from() -> None:
+    found = {
+        one.id: one.published
+        for name in ("adaptlink-table1", "lime-table5")
+        for one in figure_verdicts(experiment(name), shipped_rows(experiment(name)))
+    }
+    assert found["adaptlink.tab1.edge-only.llava-7b.throughput"] == "14.95 tokens/s"
+    assert found["lime.tab5.lime.bursty.latency"].startswith("1.693 s (423.2 ms")
 
 
 def test_what_is_declared_is_about_experiments_and_figures_that_there_are() -> None:
@@ -337,7 +284,8 @@ def test_what_is_declared_is_about_experiments_and_figures_that_there_are() -> N
     for of_some in (*declared().input, *declared().stated):
         assert all(any(matches(name, (pattern,)) for name in known) for pattern in of_some.experiments)
     patterns = [pattern for one in declared().input for pattern in one.set_by]
-    patterns += [pattern for one in (*declared().repeat, *declared().sentence) for pattern in one.figures]
+    of_figures = (*declared().repeat, *declared().sentence, *declared().other_regime)
+    patterns += [pattern for one in of_figures for pattern in one.figures]
     for pattern in patterns:
         assert any(matches(figure, (pattern,)) for figure in ids), pattern
 
@@ -345,25 +293,6 @@ def test_what_is_declared_is_about_experiments_and_figures_that_there_are() -> N
 def test_every_paper_has_headlines_and_each_is_a_published_figure() -> None:
     assert {one.paper for one in claimed()} == {one.paper for one in experiments()}
     assert all(one.figure in figures() for one in claimed())
-
-
-def voltage(total_s: dict[tuple[str, int], float], model: str = "BERT-Large") -> list[Row]:
-    return [
-        Row(
-            coordinates={"model": model, "strategy": strategy, "machines": machines},
-            seed=0,
-            world="predicted",
-            digest=f"{strategy}{machines}",
-            outcome="finished",
-            metrics={"latency_s": seconds, "compute_s": 0.1},
-            code_version="1",
-        )
-        for (strategy, machines), seconds in total_s.items()
-    ]
-
-
-TIMES = {("single", 1): 1.0, ("voltage", 6): 0.75, ("megatron", 2): 1.5, ("megatron", 6): 0.9}
-ROWS = voltage(TIMES)
 
 
 def test_values_and_claims_get_a_verdict_each() -> None:
@@ -410,9 +339,3 @@ def test_a_reason_and_its_cause_are_shown_only_where_a_figure_is_off(monkeypatch
     assert "Because" not in near.why and near.cause == ""
     assert (far.why, far.cause) == ("Because. Looked.", "paper")
     assert reason_of("mcu_tp.nothing") is None
-
-
-def only_bert() -> Experiment:
-    one = experiment("voltage-fig4")
-    first: Published = one.published[0]
-    return one.model_copy(update={"published": (first,), "claims": ()})

@@ -967,7 +967,7 @@ export interface components {
         };
         FigureVerdict: {
             /** @enum {string} */
-            cause: "" | "paper" | "project";
+            cause: "" | "paper" | "project" | "unknown";
             deviation: number | null;
             experiment: string;
             id: string;
@@ -1106,7 +1106,7 @@ export interface components {
         };
         Headline: {
             /** @enum {string} */
-            cause: "" | "paper" | "project";
+            cause: "" | "paper" | "project" | "unknown";
             claim: string;
             ours: string;
             paper: string;
@@ -1734,6 +1734,7 @@ export interface components {
             must_know: string[];
             paper: string;
             put_in: number;
+            repeats: number;
             source: string;
             strategy: string;
             title: string;

@@ -29,6 +29,7 @@ const summary: Reproductions = {
       figures: 14,
       in_experiments: 8,
       put_in: 1,
+      repeats: 0,
       checked: 4,
       left_out: 1,
       compared: 9,

@@ -46,12 +46,14 @@ export function ReproductionsPage() {
 const TITLES: Readonly<Record<string, string>> = {
   'put in': 'Used as an input',
   checked: 'Checked by a test',
+  repeats: 'Repeating others',
   'left out': 'Left out',
 };
 
 const CAUSES = {
   paper: 'What the paper publishes makes the difference, not EdgeLoom.',
   project: 'EdgeLoom makes the difference, not the paper.',
+  unknown: 'Whether the paper or EdgeLoom makes the difference is not known.',
 };
 
 /** All papers with their experiments, then the figures that no experiment has; or the paper `only` alone. */
@@ -127,11 +129,12 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
   );
 }
 
-function figuresOf({ figures, in_experiments, put_in, checked, left_out }: PaperSummary): string {
+function figuresOf({ figures, in_experiments, put_in, checked, repeats, left_out }: PaperSummary): string {
   const parts = [
     in_experiments && `${in_experiments} in experiments`,
     put_in && `${put_in} used as ${put_in === 1 ? 'an input' : 'inputs'}`,
     checked && `${checked} checked by tests`,
+    repeats && `${repeats} repeating others`,
     left_out && `${left_out} left out`,
   ];
   return `${figures} figures: ${parts.filter(Boolean).join(', ')}.`;
