@@ -8,6 +8,9 @@ from engine.domain.stored import read, read_report, upgrade_spec
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest
 
+OTHER_RUN = {"model", "weight_bits", "activation_bits", "draft_model", "cluster", "cluster_id"}
+"""Fields with which a replay is another run, whose name does not say what it is."""
+
 
 def without_defaults(schema: dict[str, Any]) -> None:
     """Let a schema tell no defaults: what a replay leaves out is as in its run."""
@@ -35,7 +38,7 @@ def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
     other_strategy = changed.get("strategy", request["strategy"]) != request["strategy"]
     if other_strategy and "params" not in changed:
         request["params"] = {}
-    if other_strategy or {"model", "weight_bits", "draft_model", "cluster", "cluster_id"} & changed.keys():
+    if other_strategy or OTHER_RUN & changed.keys():
         request["name"] = ""
     if "cluster_id" in changed:
         request["cluster"] = None
