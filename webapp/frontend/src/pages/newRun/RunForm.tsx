@@ -11,7 +11,15 @@ import { NotOffered } from '@/components/NotOffered';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
-import { type Draft, missing, pairOf, toRequest, withWork, type Work } from '@/run/request/draft';
+import {
+  type Draft,
+  missing,
+  OF_ONE_MODEL,
+  pairOf,
+  toRequest,
+  withWork,
+  type Work,
+} from '@/run/request/draft';
 import { remember } from '@/run/request/remembered';
 import { startRun } from '@/run/request/startRun';
 import { DraftPicker } from './DraftPicker';
@@ -116,10 +124,10 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             models={catalogue.models}
             model={draft.model}
             randomWeights={draft.randomWeights}
-            onModel={(name) => set({ model: name, randomWeights: false, draft_model: null })}
+            onModel={(name) => set({ model: name, randomWeights: false, ...OF_ONE_MODEL })}
             onRandomWeights={(randomWeights) => set({ randomWeights })}
             weightBits={draft.weight_bits}
-            onWeightBits={(weight_bits) => set({ weight_bits })}
+            onWeightBits={(weight_bits) => set({ weight_bits, activation_bits: 0 })}
           />
           <DraftPicker
             models={catalogue.models}

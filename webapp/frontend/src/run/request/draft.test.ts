@@ -60,6 +60,8 @@ describe('a draft of a run', () => {
     const request = toRequest({ ...draft, weight_bits: 4 }, model);
     expect(request.weight_bits).toBe(4);
     expect(fromRequest(request).weight_bits).toBe(4);
+    const whole = toRequest({ ...draft, weight_bits: 8, activation_bits: 8 }, model);
+    expect(toRequest(fromRequest(whole), model)).toEqual(whole);
   });
 
   it('asks for a draft model and how much of it is likely accepted, and repeats them', () => {

@@ -55,6 +55,7 @@ export const FIRST_DRAFT: Draft = {
   model: 'demo-lm',
   randomWeights: false,
   weight_bits: null,
+  activation_bits: 0,
   draft_model: null,
   likely_acceptance: 0.7,
   strategy: 'voltage',
@@ -73,6 +74,9 @@ export const FIRST_DRAFT: Draft = {
   notes: '',
   tags: [],
 };
+
+/** What another model may not have. */
+export const OF_ONE_MODEL = { draft_model: null, activation_bits: 0 } as const;
 
 export const withWork = (draft: Draft, patch: Partial<Work>): Draft => ({
   ...draft,

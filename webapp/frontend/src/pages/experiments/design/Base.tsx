@@ -2,7 +2,7 @@ import { Box, Group, SegmentedControl, Select, Text, Textarea } from '@mantine/c
 import type { ClusterRow, ClusterSpec, ModelRow } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import { Fields } from '@/run/params/Fields';
-import { type Draft, readsText, type Work } from '@/run/request/draft';
+import { type Draft, OF_ONE_MODEL, readsText, type Work } from '@/run/request/draft';
 import { WeightBits } from '@/run/request/WeightBits';
 
 interface Props {
@@ -51,11 +51,14 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
         allowDeselect={false}
         value={run.model}
         data={models.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
-        onChange={(name) => name && onRun({ model: name, randomWeights: false, draft_model: null })}
+        onChange={(name) => name && onRun({ model: name, randomWeights: false, ...OF_ONE_MODEL })}
         data-testid="design-model"
       />
       <Box mt="xs">
-        <WeightBits bits={run.weight_bits} onBits={(weight_bits) => onRun({ weight_bits })} />
+        <WeightBits
+          bits={run.weight_bits}
+          onBits={(weight_bits) => onRun({ weight_bits, activation_bits: 0 })}
+        />
       </Box>
       <Workload run={run} model={model} onRun={onRun} />
     </>
