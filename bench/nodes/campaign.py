@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -164,14 +165,14 @@ class Desk:
 
     def heal(self) -> list[str]:
         """Have all boards there again; what was left of the run, and who did not come back."""
-        problems = []
+        problems, since = [], datetime.now(UTC)
         for board in self.boards:
             if board.process is None or board.process.poll() is not None:
                 board.process = None
                 board.start(URL)
         for board in self.boards:
             try:
-                wait_for(partial(self.site.has_measured, board), f"{board.name}, after the fault,")
+                wait_for(partial(self.site.has_measured, board, since), f"{board.name}, after the fault,")
             except Exception as error:
                 problems.append(f"{board.name} is not there again: {error}")
         until_s = time.monotonic() + GOES_S

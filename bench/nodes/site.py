@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -135,12 +136,15 @@ class Site:
         found: list[dict[str, Any]] = self.ask("GET", "/api/nodes")
         return next(row for row in found if row["name"] == name)
 
-    def has_measured(self, board: Board) -> bool:
-        """Whether the board has joined and has said its rates."""
+    def has_measured(self, board: Board, since: datetime | None = None) -> bool:
+        """Whether the board has joined and has said its rates, and anything after `since`: a connection whose
+        cable was cut seems to be there for some seconds.
+        """
         if board.process is None or board.process.poll() is not None:
             raise RunError(f"{board.name} has ended: {board.said()[-500:]}")
         row = self.row(board.name)
-        return bool(row["connected"] and row["device"])
+        is_seen = since is None or datetime.fromisoformat(row["seen_at"] or "1970-01-01T00:00Z") > since
+        return bool(row["connected"] and row["device"] and is_seen)
 
     # runs
     def begin(self, body: dict[str, Any]) -> int:
