@@ -50,9 +50,8 @@ def main(arguments: list[str]) -> int:
     rows = rows_of(rooms_of(json.loads(report.stdout)["files"]))
     sys.stdout.write(as_markdown(rows) + "\n")
     if write:
-        write_section(
-            "coverage", f"{as_markdown(rows[-1:])}\n\n{write_table(DOCUMENT, 'coverage', HEADS, rows)}"
-        )
+        link = write_table(DOCUMENT, "coverage", HEADS, rows)
+        write_section("coverage", f"{as_markdown(rows[-1:])}\n\n{link}")
     return status
 
 
@@ -78,7 +77,7 @@ def share(covered: int, total: int) -> str:
 
 def rows_of(rooms: Mapping[str, Mapping[str, int]]) -> list[tuple[str, ...]]:
     """The table of the rooms, and of all together in its last row."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     every = {name: sum(room[name] for room in rooms.values()) for name in COUNTS}
     for room, counts in {**rooms, "all": every}.items():
         statements, lines_run, branches, taken = (counts[name] for name in COUNTS)
