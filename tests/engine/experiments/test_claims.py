@@ -48,6 +48,11 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
         "holds",
         "last in 1",
     ),
+    (  # single, which is faster in two places, is not named
+        {"kind": "first", "of": "method", "level": "Voltage", "at": {"method": ["Voltage"]}},
+        "holds",
+        "first in 3 of 3",
+    ),
     ({"kind": "trend", "along": "rate", "goes": "falls", "at": {"method": "voltage"}}, "holds", "8 s to 1 s"),
     ({"kind": "trend", "along": "rate", "goes": "rises"}, "does not hold", "rises in every step of 0 of 2"),
     ({"kind": "within", "low": 900, "high": 1100, "unit": "ms", "at": FAST}, "holds", "1 s"),
