@@ -30,7 +30,7 @@ from emulator.node.run_folders import own_folder, remove_leftovers
 from emulator.node.slice_cache import SliceCache, why
 from emulator.session.wire import JsonLines
 from engine.domain.errors import EdgeLoomError, RunError
-from engine.domain.network import LoopbackNetwork
+from engine.domain.network import LoopbackNetwork, PairMeasurement
 from engine.domain.parent import end_with
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
@@ -182,7 +182,8 @@ class BoardProcess:
         use_host_kernels()  # those that the board was measured with
         _have_clock_of_server(ahead_s)
         here = Here(spec, self.address)
-        given = Assignment(spec, plan, requests, here, False, results, source, key, alone=True)
+        pairs = tuple(_pair(pair, len(spec.cluster.devices)) for pair in message["given"])
+        given = Assignment(spec, plan, requests, here, False, results, source, key, True, pairs)
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
         _limit(self.child.pid, self.memory_bytes)
 
@@ -278,6 +279,15 @@ class BoardProcess:
             self.child.kill()
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.child.pid, 0)
+
+
+def _pair(said: Sequence[float], devices: int) -> PairMeasurement:
+    """What the server says that the network gives between two devices. Raises `RunError`."""
+    src, dst, bit_per_s, delay_s, loss_frac = said
+    ends = int(src), int(dst)
+    if not set(ends) <= set(range(devices)) or not (0 < bit_per_s < math.inf and 0 <= delay_s < math.inf):
+        raise RunError(f"The server says that the network gives {said} between two devices.")
+    return PairMeasurement(*ends, float(bit_per_s), float(delay_s), float(loss_frac))
 
 
 def _link(at: Path, path: Path) -> None:

@@ -123,6 +123,7 @@ class BoardsNetwork:
             requests=[request.model_dump(mode="json") for request in given.requests],
             key=self.key,
             ahead_s=self.ahead_s[rank],
+            given=[pair for pair in self.pairs.values() if rank in pair[:2]] if spec.slows_links else [],
             files=board.files_of(plan),
         )
         return board
@@ -170,7 +171,7 @@ class BoardsNetwork:
             )
 
     def actual(self) -> Actual:
-        return Actual(tuple(self.pairs.values()), tuple(self.rows))
+        return Actual(tuple(self.pairs.values()), tuple(self.rows), self.spec.slows_links)
 
     def notes(self) -> tuple[str, ...]:
         return (f"Times of different boards are known to {human_s(self.error_s)}, as their clocks are.",)
@@ -187,7 +188,8 @@ class BoardsNetwork:
         pass
 
     def apply(self, change: Change) -> dict[str, Any]:
-        raise SpecError("Boards: their links are what the network gives, and take no changes.")
+        """Nothing: senders and receivers make the change, which all of them hear of."""
+        return {}
 
     def state(self) -> list[LinkState]:
         return []

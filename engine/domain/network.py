@@ -35,11 +35,12 @@ class PairMeasurement(NamedTuple):
 
 class Actual(NamedTuple):
     """What stands in place of what was drawn: every pair of devices, both ways, and each device's calibrated
-    row, None where there is none.
+    row, None where there is none. `slowed`: where more is there than drawn, messages take as long as drawn.
     """
 
     pairs: tuple[PairMeasurement, ...]
     devices: tuple[DeviceSpec | None, ...]
+    slowed: bool = False
 
 
 class LinkState(NamedTuple):

@@ -230,7 +230,9 @@ class Fidelity(Value):
 
 class PairReport(Value):
     """The network from one board to another: as the links between them are drawn, and as a measurement at
-    the begin of the run found it. A delay is one-way; the measured one is half of the least round trip.
+    the begin of the run found it. A delay is one-way; the measured one is half of the least round trip. What
+    is used is what messages took until somebody changed a link: where the network gives more than is drawn,
+    they may have been slowed down to that.
     """
 
     sender: str
@@ -241,6 +243,8 @@ class PairReport(Value):
     measured_delay_s: float
     drawn_loss_frac: float
     measured_loss_frac: float
+    used_bit_per_s: float | None = Field(default=None, description="Null in reports of older versions.")
+    used_delay_s: float | None = None
 
 
 OutcomeKind = Literal[

@@ -64,6 +64,10 @@ class RunSettings(Value):
     scenario: Scenario = Scenario()
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
     dilation: Positive | Literal["auto", "native", "nodes"] = "auto"
+    board_links: Literal["drawn", "given"] = Field(
+        default="drawn",
+        description="Between boards: slow messages down to what is drawn, or take what the network gives.",
+    )
     silence_s: Positive = Field(
         default=2.0, description="Virtual seconds of silence after which a peer counts as failed."
     )
@@ -82,6 +86,11 @@ class RunSettings(Value):
     def on_nodes(self) -> bool:
         """Whether devices run on the boards that they are bound to."""
         return self.dilation == "nodes"
+
+    @property
+    def slows_links(self) -> bool:
+        """Whether links between boards are slowed down to what is drawn."""
+        return self.on_nodes and self.board_links == "drawn"
 
 
 class RunSpec(RunSettings):

@@ -7,6 +7,9 @@ rate    of a direction of a link: the most that any pair got over it. If pairs s
         is then exactly as fast as it was measured: a pair's rate is the least on its path.
 delay   those whose sums over the paths are nearest to the pairs' (least squares; of several, the smallest)
 loss    likewise, as small losses add up
+
+Where messages are slowed down to what is drawn, a link has the lower of the two rates, and its drawn delay
+with what of the pairs' delays is more than drawn.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.links import Hop
 from engine.domain.network import Actual, PairMeasurement
 from engine.domain.report import PairReport
+from engine.domain.scenario import Change, SetDelay, SetRate
 from engine.domain.units import human, human_s
 
 OF_THE_DRAWING = (
@@ -35,17 +39,16 @@ MISFIT_FRAC, MISFIT_S = 0.1, 100e-6
 def as_measured(cluster: ClusterSpec, actual: Actual) -> ClusterSpec:
     """`cluster` with the figures of `actual`. A link that no pair uses stays as it is drawn."""
     paths = [cluster.path(pair.src, pair.dst) for pair in actual.pairs]
-    rates: dict[Hop, float] = {}
-    for path, pair in zip(paths, actual.pairs, strict=True):
-        rates |= {hop: max(pair.bit_per_s, rates.get(hop, 0.0)) for hop in path}
-    hops = sorted(rates, key=lambda hop: (hop.link, not hop.forward))
-    delays = _shared_out([pair.delay_s for pair in actual.pairs], paths, hops)
-    losses = _shared_out([pair.loss_frac for pair in actual.pairs], paths, hops)
+    given = _given(cluster, actual)
+    losses = _shared_out([pair.loss_frac for pair in actual.pairs], paths, list(given))
     most_loss = max((pair.loss_frac for pair in actual.pairs), default=0.0)  # a sum of small ones may be off
     update: dict[int, dict[str, Any]] = {}
-    for hop in hops:
+    for hop, (rate, delay_s) in given.items():
+        link = cluster.links[hop.link]
+        if actual.slowed:
+            rate, delay_s = min(rate, link.rate(hop.forward)), link.delay(hop.forward) + delay_s
         names = ("bit_per_s", "delay_s", "loss_frac")
-        values = (rates[hop], delays[hop], min(losses[hop], most_loss))
+        values = (rate, delay_s, min(losses[hop], most_loss))
         prefix = "" if hop.forward else "reverse_"
         update.setdefault(hop.link, {"jitter_s": 0.0}).update(
             {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}
@@ -53,6 +56,45 @@ def as_measured(cluster: ClusterSpec, actual: Actual) -> ClusterSpec:
     links = tuple(link.model_copy(update=update.get(index, {})) for index, link in enumerate(cluster.links))
     devices = tuple(map(_calibrated, cluster.devices, actual.devices))
     return cluster.model_copy(update={"links": links, "devices": devices})
+
+
+def _given(cluster: ClusterSpec, actual: Actual) -> dict[Hop, tuple[float, float]]:
+    """Of each direction of a link that a pair uses: the rate that the network gives, and its delay; where
+    messages are slowed down, what of that is more than drawn.
+    """
+    paths = [cluster.path(pair.src, pair.dst) for pair in actual.pairs]
+    rates: dict[Hop, float] = {}
+    sums_s = []
+    for path, pair in zip(paths, actual.pairs, strict=True):
+        rates |= {hop: max(pair.bit_per_s, rates.get(hop, 0.0)) for hop in path}
+        drawn_s = cluster.delay_s(pair.src, pair.dst) if actual.slowed else 0.0
+        sums_s.append(max(0.0, pair.delay_s - drawn_s))
+    hops = sorted(rates, key=lambda hop: (hop.link, not hop.forward))
+    delays = _shared_out(sums_s, paths, hops)
+    return {hop: (rates[hop], delays[hop]) for hop in hops}
+
+
+def changes_as_given(changes: Sequence[Change], cluster: ClusterSpec, actual: Actual) -> tuple[Change, ...]:
+    """What becomes of changes of links: a rate is no more than the network gives, and a delay comes with what
+    that adds.
+    """
+    given, found = _given(cluster, actual), list[Change]()
+    for change in changes:
+        if not isinstance(change, SetRate | SetDelay):
+            found.append(change)
+            continue
+        link = cluster.link_index(change.link)
+        for forward, direction in ((True, "forward"), (False, "backward")):
+            if change.direction not in ("both", direction):
+                continue
+            rate, more_s = given.get(Hop(link=link, forward=forward), (math.inf, 0.0))
+            update: dict[str, Any] = {"direction": direction}
+            if isinstance(change, SetRate):
+                update["bit_per_s"] = min(change.bit_per_s, rate)
+            else:
+                update["delay_s"] = change.delay_s + more_s
+            found.append(change.model_copy(update=update))
+    return tuple(found)
 
 
 def _calibrated(drawn: DeviceSpec, row: DeviceSpec | None) -> DeviceSpec:
@@ -72,10 +114,22 @@ def _shared_out(
     return dict(zip(hops, np.maximum(found, 0.0).tolist(), strict=True))
 
 
+def as_used(drawn: ClusterSpec, actual: Actual) -> Actual:
+    """What messages between each pair take: what the network gives, and no less than is drawn if `slowed`."""
+    if not actual.slowed:
+        return actual
+    pairs = []
+    for pair in actual.pairs:
+        rate, delay_s, _ = _on_path(drawn, pair)
+        slowed = pair._replace(bit_per_s=min(rate, pair.bit_per_s), delay_s=max(delay_s, pair.delay_s))
+        pairs.append(slowed)
+    return actual._replace(pairs=tuple(pairs))
+
+
 def pairs_of(drawn: ClusterSpec, actual: Actual) -> tuple[PairReport, ...]:
     """Every pair, both ways: what its path is drawn to give beside what was measured."""
     found = []
-    for pair in actual.pairs:
+    for pair, used in zip(actual.pairs, as_used(drawn, actual).pairs, strict=True):
         rate, delay_s, loss = _on_path(drawn, pair)
         found.append(
             PairReport(
@@ -87,6 +141,8 @@ def pairs_of(drawn: ClusterSpec, actual: Actual) -> tuple[PairReport, ...]:
                 measured_delay_s=pair.delay_s,
                 drawn_loss_frac=loss,
                 measured_loss_frac=pair.loss_frac,
+                used_bit_per_s=used.bit_per_s,
+                used_delay_s=used.delay_s,
             )
         )
     return tuple(found)
@@ -99,20 +155,20 @@ def _on_path(cluster: ClusterSpec, pair: PairMeasurement) -> tuple[float, float,
     return min(link.rate(way) for link, way in links), cluster.delay_s(pair.src, pair.dst), 1 - arrives
 
 
-def notes_on(measured: ClusterSpec, actual: Actual) -> tuple[str, ...]:
-    """What the prediction with measured figures cannot know, in sentences."""
+def notes_on(measured: ClusterSpec, used: Actual) -> tuple[str, ...]:
+    """What the prediction with measured figures cannot know of what was `used`, in sentences."""
     notes = []
     names = [device.name for device in measured.devices]
-    drawn = [name for name, row in zip(names, actual.devices, strict=True) if row is None]
+    drawn = [name for name, row in zip(names, used.devices, strict=True) if row is None]
     if drawn:
         notes.append(f"Not calibrated, so predicted as drawn: {', '.join(drawn)}.")
-    worst = max(actual.pairs, key=lambda pair: _misfit(measured, pair), default=None)
+    worst = max(used.pairs, key=lambda pair: _misfit(measured, pair), default=None)
     if worst is not None and _misfit(measured, worst) > 1:
         rate, delay_s, _ = _on_path(measured, worst)
         notes.append(
             f"The drawing lets pairs share links that they do not share: from {names[worst.src]} to "
-            f"{names[worst.dst]} the prediction has {human(rate, 'bit/s')} and {human_s(delay_s)}, measured "
-            f"were {human(worst.bit_per_s, 'bit/s')} and {human_s(worst.delay_s)}."
+            f"{names[worst.dst]} the prediction has {human(rate, 'bit/s')} and {human_s(delay_s)}, the run "
+            f"had {human(worst.bit_per_s, 'bit/s')} and {human_s(worst.delay_s)}."
         )
     return tuple(notes)
 

@@ -25,6 +25,7 @@ from engine.domain.scenario import (
 from engine.domain.trace import Mark
 from engine.runs.active_run import ActiveRun
 from engine.runs.failures import FailureDetector
+from engine.runs.on_nodes import why_not_on_nodes
 from engine.runs.pool import DevicePool
 
 TICK_S = 0.02
@@ -121,7 +122,9 @@ class ChangeApplier:
             self._apply_to_device(change)
 
     def _why_without_effect(self, change: Change) -> str:
-        """Why a device cannot leave, freeze or join now, as a sentence; empty if it can."""
+        """Why a change is none now, as a sentence; empty if it is one."""
+        if self.run.spec.on_nodes and (why := why_not_on_nodes(change, self.run.spec)):
+            return why
         if not isinstance(change, DropDevice | FreezeDevice | JoinDevice):
             return ""
         name, rank = change.device, self.run.cluster.rank(change.device)

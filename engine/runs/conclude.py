@@ -19,7 +19,7 @@ from engine.domain.world import World
 from engine.reports.fold import fold
 from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
-from engine.runs.as_measured import as_measured, notes_on, pairs_of
+from engine.runs.as_measured import as_measured, as_used, changes_as_given, notes_on, pairs_of
 from engine.runs.best_planner import best_planner_s
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native, fidelity_on_nodes
 from engine.runs.method import method_report
@@ -95,11 +95,13 @@ def report_of(
     if spec.workload.is_open and not spec.workload.trace:  # nothing was asked: there is nothing to compare
         return report
     notes: tuple[str, ...] = ()
+    known = scenario
     if actual is not None:
         report = report.model_copy(update={"pairs": pairs_of(spec.cluster, actual)})
         measured = as_measured(spec.cluster, actual)
-        notes = notes_on(measured, actual)
+        notes = notes_on(measured, as_used(spec.cluster, actual))
         prepared = prepared._replace(spec=spec.model_copy(update={"cluster": measured}))
+        known = Scenario(changes=changes_as_given(result.changes, spec.cluster, actual))
     decisions = decisions_in(result.trace)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)
     predicted: Simulated | None
@@ -108,7 +110,7 @@ def report_of(
     elif before_the_start and scenario == spec.scenario and not decisions and actual is None:
         predicted = before_the_start  # it knew all that there was to know
     else:
-        predicted = played_again(prepared, scenario, decisions)
+        predicted = played_again(prepared, known, decisions)
     predictions = Predictions(
         before_the_start=figures_of(before_the_start) if before_the_start else None,
         from_here_on=result.from_here_on,
@@ -116,7 +118,7 @@ def report_of(
     )
     update: dict[str, Any] = {"predictions": predictions}
     if predicted is not None:
-        update["with_best_planner_s"] = best_planner_s(prepared.spec, scenario, predicted.report)
+        update["with_best_planner_s"] = best_planner_s(prepared.spec, known, predicted.report)
     if spec.on_nodes:
         on_nodes = fidelity_on_nodes(report, played, predicted)
         update["fidelity"] = on_nodes.model_copy(update={"notes": (*prepared.notes, *on_nodes.notes, *notes)})
@@ -127,8 +129,8 @@ def report_of(
         judged = fidelity_of(report, played, predicted.report, predicted.trace)
         notes = (*prepared.notes, *judged.notes, *slow_start_notes(spec.cluster, result.trace))
         update["fidelity"] = judged.model_copy(update={"notes": notes})
-        known = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
-        update["uncertainty"] = uncertainty_of(known, predicted.report, decisions=decisions)
+        changed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
+        update["uncertainty"] = uncertainty_of(changed, predicted.report, decisions=decisions)
     if report.recoveries and not spec.on_nodes:
         given_up = spec.model_copy(update={"scenario": scenario, "failover": "stop"})
         _, update["without_replan"] = simulate(prepared._replace(spec=given_up), decisions=decisions)

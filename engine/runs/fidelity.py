@@ -138,8 +138,8 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | N
 
 
 def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | None) -> Fidelity:
-    """The prediction beside what boards did. There is no verdict: nothing is emulated, and a link is what the
-    network gives, whatever was drawn.
+    """The prediction beside what boards did. There is no verdict: what boards and their network give is what
+    there is, whatever was drawn.
     """
     fidelity = Fidelity(backend=played.backend)
     if report.recoveries:
@@ -148,9 +148,10 @@ def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | 
         return fidelity.model_copy(update={"notes": (note,)})
     if predicted is None:
         return fidelity
+    links = " where they give less than drawn" if report.spec.slows_links else ""
     note = (
-        "Boards: predicted is the drawn cluster with the links that were measured before the run, and with "
-        "what its boards have measured of themselves."
+        f"Boards: predicted is the drawn cluster with the links that were measured before the run{links}, "
+        "and with what its boards have measured of themselves."
     )
     return _part_by_part("Boards", fidelity, report, played, predicted, (note,))
 

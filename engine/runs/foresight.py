@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from engine.domain.errors import EdgeLoomError
 from engine.domain.events import Logged, RestPredicted
+from engine.domain.network import Actual
 from engine.domain.report import FromHereOn
 from engine.domain.scenario import Change, Scenario
 from engine.runs.active_run import ActiveRun
+from engine.runs.as_measured import as_measured, changes_as_given
 from engine.runs.children import kill
 from engine.runs.predict import Prepared, decisions_in
 from engine.runs.predictions import from_here_on, played_again
@@ -33,7 +35,8 @@ class Foresight:
     """Predicts the rest of a run while it goes on, in a process of its own.
 
     `upcoming` gives the changes of the scenario that are not due yet; `release` closes, in the process that
-    computes, what it inherits of the devices. `made` has all predictions so far.
+    computes, what it inherits of the devices; `actual` is what stands in place of what was drawn. `made` has
+    all predictions so far.
     """
 
     def __init__(
@@ -41,8 +44,9 @@ class Foresight:
         run: ActiveRun,
         upcoming: Callable[[], Sequence[Change]],
         release: Callable[[], None] = lambda: None,
+        actual: Callable[[], Actual | None] = lambda: None,
     ):
-        self.run, self.upcoming, self.release = run, upcoming, release
+        self.run, self.upcoming, self.release, self.actual = run, upcoming, release, actual
         self.prepared = Prepared(run.spec, run.requests, run.plan)
         self.made: list[FromHereOn] = []
         self._process: _Process | None = None
@@ -86,9 +90,15 @@ class Foresight:
     def _computed(self) -> str:
         """The event as JSON, or why there is none; runs in the process of its own."""
         run = self.run
-        changes = (*run.applied, *self.upcoming())
+        changes: tuple[Change, ...] = (*run.applied, *self.upcoming())
+        prepared, actual = self.prepared, self.actual()
+        if actual is not None:
+            drawn = run.spec.cluster
+            changes = changes_as_given(changes, drawn, actual)
+            measured = run.spec.model_copy(update={"cluster": as_measured(drawn, actual)})
+            prepared = prepared._replace(spec=measured)
         try:
-            found = played_again(self.prepared, Scenario(changes=changes), decisions_in(run.trace))
+            found = played_again(prepared, Scenario(changes=changes), decisions_in(run.trace))
         except Exception as error:  # whatever it is: the run goes on without this prediction
             return json.dumps({"error": str(error) if isinstance(error, EdgeLoomError) else repr(error)})
         if found is None:

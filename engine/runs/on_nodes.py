@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from engine.domain.errors import SpecError
+from engine.domain.scenario import (
+    Change,
+    DropDevice,
+    JoinDevice,
+    LinkDown,
+    LinkUp,
+    SetDelay,
+    SetJitter,
+    SetLoss,
+    SetRate,
+)
 from engine.domain.spec import RunSpec
 
 
@@ -40,11 +51,34 @@ def check_on_nodes(spec: RunSpec, are_reached: bool = True) -> None:
         raise _refusal(
             "draft_model", f"{spec.model.draft.name} drafts tokens, which no board does yet: leave it out."
         )
-    if spec.scenario.changes:
-        raise _refusal(
-            "scenario",
-            "changes an emulation: a run on boards takes no changes, so leave it empty.",
-        )
+    for change in spec.scenario.changes:
+        if why := why_not_on_nodes(change, spec):
+            raise _refusal("scenario", why)
+
+
+def why_not_on_nodes(change: Change, spec: RunSpec) -> str:
+    """Why boards cannot make a change, as a sentence; empty if they can."""
+    match change:
+        case DropDevice():
+            return ""
+        case SetRate() | SetDelay():
+            if spec.slows_links:
+                return ""
+            return (
+                f"{change.link} is what the network gives in this run: to change links, let them be as drawn."
+            )
+        case SetLoss() | SetJitter() | LinkDown() | LinkUp():
+            return (
+                f"{change.link} joins boards, whose messages are slowed down and never lost: change its rate "
+                "or its delay, or drop a device."
+            )
+        case JoinDevice():
+            return f"{change.device} is a board: one that has left does not come back into the run."
+        case _:
+            return (
+                f"{change.device} is a board, which computes as fast as it is: change a link, or drop the "
+                "device."
+            )
 
 
 def _refusal(field: str, words: str) -> SpecError:

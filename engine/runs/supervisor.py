@@ -130,7 +130,7 @@ class Supervisor:
         self.service = Service(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
         self.changes = ChangeApplier(run, self.pool, network, self.failures, self.sample_links)
-        self.foresight = Foresight(run, lambda: self.changes.waiting, self.pool.release)
+        self.foresight = Foresight(run, lambda: self.changes.waiting, self.pool.release, network.actual)
 
     def run(self) -> RealResult:
         """Run to the end; no process is left when this returns or raises."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from emulator.session.boards import BoardsNetwork
 from engine.domain.events import Event
 from engine.domain.report import RunReport
+from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.runs.execute import execute
 from engine.runs.host_kernels import kernels_file, known_kernels, measured_kernels
@@ -63,7 +64,12 @@ def board_process(home: Path, cache_bytes: int = CACHE_BYTES, memory_bytes: int 
         ours.close()
 
 
-def run_on(spec: RunSpec, socks: Sequence[socket.socket], watch: Callable[[Event], None]) -> RunReport:
+def run_on(
+    spec: RunSpec,
+    socks: Sequence[socket.socket],
+    watch: Callable[[Event], None],
+    next_command: Callable[[], LiveCommand | None] = lambda: None,
+) -> RunReport:
     networks: list[BoardsNetwork] = []
 
     def opened(spec: RunSpec, dilation: float) -> BoardsNetwork:
@@ -73,4 +79,4 @@ def run_on(spec: RunSpec, socks: Sequence[socket.socket], watch: Callable[[Event
     def start(*given):
         return networks[0].start(*given)
 
-    return execute(spec, opened, watch, start=start)
+    return execute(spec, opened, watch, next_command, start=start)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.network import PairMeasurement
 from engine.domain.scenario import Change, SetDelay, SetRate
 from engine.domain.units import BITS_PER_BYTE, transfer_s
 from engine.worlds.common.own_links import OwnLink
@@ -21,11 +23,19 @@ DirectedLink = tuple[int, bool]
 class PathTimes:
     """The paths from and to device `rank`, with the rates and delays of all links as they are now.
 
-    The network cannot delay messages on the links `held`: the receiver does.
+    The network cannot delay messages on the links `held`: the receiver does. `given` is what a network gives
+    between pairs that nobody shapes: no message is faster, whatever is drawn.
     """
 
-    def __init__(self, cluster: ClusterSpec, rank: int, held: frozenset[int] = frozenset()):
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        rank: int,
+        held: frozenset[int] = frozenset(),
+        given: Iterable[PairMeasurement] = (),
+    ):
         self.cluster, self.rank, self.held_links = cluster, rank, held
+        self.given = {(pair.src, pair.dst): pair for pair in given if rank in (pair.src, pair.dst)}
         self.rates = {
             (index, forward): link.rate(forward)
             for index, link in enumerate(cluster.links)
@@ -63,7 +73,8 @@ class PathTimes:
 
     def delay_s(self, dst: int) -> float:
         """Virtual seconds of one-way delay to `dst`."""
-        return sum(self.delays[way] for way in self.paths[dst])
+        given = self.given.get((self.rank, dst))
+        return max(sum(self.delays[way] for way in self.paths[dst]), given.delay_s if given else 0.0)
 
     def delay_from_s(self, src: int) -> float:
         """Virtual seconds of one-way delay from `src`."""
@@ -101,4 +112,22 @@ class PathTimes:
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""
-        return transfer_s(size_bytes, min(self.rates[way] for way in self.paths[dst]))
+        given = self.given.get((self.rank, dst))
+        drawn = min(self.rates[way] for way in self.paths[dst])
+        return transfer_s(size_bytes, min(drawn, given.bit_per_s) if given else drawn)
+
+    def is_slowed(self, src: int, dst: int) -> bool:
+        """Whether messages between these two, of which one is this device, are to take longer than they do:
+        their path is slower, or has more delay, than what the network gives.
+        """
+        given = self.given.get((src, dst))
+        if given is None:
+            return False
+        ways = self.paths[dst] if src == self.rank else self.arriving[src]
+        is_slow = min(self.rates[way] for way in ways) < given.bit_per_s
+        return is_slow or sum(self.delays[way] for way in ways) > given.delay_s
+
+    @property
+    def slows(self) -> bool:
+        """Whether any pair of this device is slowed."""
+        return any(self.is_slowed(*pair) for pair in self.given)

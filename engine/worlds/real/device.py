@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from engine.domain.message_costs import receiver_cost_s, sender_cost_s
+from engine.domain.message_costs import sender_cost_s
 from engine.domain.plan import Slice
 from engine.domain.trace import Span, SpanKind
 from engine.ops.cost import hands_over
@@ -140,10 +140,11 @@ class RealDevice(DeviceLoop):
 
         def done(at_s: float) -> None:
             # the kernel has it at once if its buffer has room, but the model of device and link needs longer
-            is_modelled = self.paced and header.sent_s > self.paths.changed_s
+            is_paced = header.due_s > 0
+            is_modelled = is_paced and header.sent_s > self.paths.changed_s
             end_s = max(sent_s, self.clock.virtual(at_s), leaves_s if is_modelled else 0.0)
             self.record(self._sent, dst, header, sent_s, end_s)
-            if self.paced:
+            if is_paced:
                 self.finish_at(handle, end_s)
             else:
                 self.finish(handle, None, end_s)
@@ -184,14 +185,16 @@ class RealDevice(DeviceLoop):
 
     def _due_s(self, dst: int, size_bytes: int) -> float:
         """The wall time at which a path that nobody else uses delivers a message that is sent now, after all
-        that this device has sent.
+        that this device has sent; 0: nobody models the path, and a message is there when it has arrived.
         """
-        cost_s = sender_cost_s(self.device, size_bytes)
-        begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + cost_s
+        return self._delivered_s(dst, size_bytes, self.now_s, sender_cost_s(self.device, size_bytes))
+
+    def _delivered_s(self, dst: int, size_bytes: int, now_s: float, cost_s: float) -> float:
+        """`_due_s` of a message that is sent at `now_s` and costs the sender `cost_s` (virtual)."""
+        begun_s = max(now_s, self.departed_s.get(dst, 0.0)) + cost_s
         alone_s = begun_s + self.paths.transfer_s(dst, size_bytes)
-        self.departed_s[dst] = max(alone_s, self.paths.departs_s(dst, size_bytes, self.now_s + cost_s))
-        received_s = receiver_cost_s(self.cluster.devices[dst], size_bytes)
-        return self.clock.wall(self.departed_s[dst] + self.paths.delay_s(dst) + received_s)
+        self.departed_s[dst] = max(alone_s, self.paths.departs_s(dst, size_bytes, now_s + cost_s))
+        return self.clock.wall(self.departed_s[dst] + self.paths.delay_s(dst))
 
     def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: torch.Tensor) -> None:
         self.kept |= named_pieces(requests, index, start, logits)

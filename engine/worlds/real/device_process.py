@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.domain.errors import RunError
-from engine.domain.network import Network
+from engine.domain.network import Network, PairMeasurement
 from engine.domain.parent import end_with
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
@@ -51,6 +51,8 @@ class Assignment(NamedTuple):
     """What the devices prove to each other that they have, where others may reach them."""
     alone: bool = False
     """Whether this device's machine runs no other device of the run."""
+    given: tuple[PairMeasurement, ...] = ()
+    """What the network gives, where nobody shapes it and messages are to take as long as it is drawn."""
 
 
 def device_process(rank: int, assignment: Assignment, sock: socket.socket, parent: int) -> None:
@@ -112,7 +114,18 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     connections = Connections(rank, network.address(rank), assignment.key)
     control.on_message, control.served_s = connections.wake, lambda: connections.served_s
     kind = RealDevice if assignment.paced else NativeDevice
-    device = kind(rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control)
+    device = kind(
+        rank,
+        spec,
+        plan,
+        trace.emit,
+        weights,
+        assignment.paced,
+        held,
+        connections,
+        control,
+        assignment.given,
+    )
     if isinstance(device, NativeDevice):
         device.polls = keep_a_core(rank, (rank,) if assignment.alone else spec.cluster.workers)
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}

@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Literal, NamedTuple, Protocol
@@ -21,6 +21,7 @@ import torch
 
 from engine.domain.errors import PeerFailed
 from engine.domain.message_costs import receiver_cost_s
+from engine.domain.network import PairMeasurement
 from engine.domain.plan import Plan
 from engine.domain.scenario import CHANGE, Change, JoinDevice
 from engine.domain.spec import RunSpec
@@ -75,7 +76,8 @@ class _Halt(Exception):
 class DeviceLoop(Device):
     """A real device without the methods that start operations and messages (`device.py`).
 
-    `held` are the links whose delay the network cannot make: the device holds their messages itself.
+    `held` are the links whose delay the network cannot make: the device holds their messages itself. `given`
+    is what the network gives where nobody shapes it, and messages are to take as long as it is drawn.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class DeviceLoop(Device):
         held: frozenset[int],
         connections: Connections,
         control: Control,
+        given: Sequence[PairMeasurement] = (),
     ):
         super().__init__(rank, spec, plan, emit)
         self.weights = weights
@@ -107,7 +110,8 @@ class DeviceLoop(Device):
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
         self.kept: dict[str, torch.Tensor] = {}
-        self.paths = PathTimes(spec.cluster, rank, held)
+        self.paths = PathTimes(spec.cluster, rank, held, given)
+        self.lead_s = LEAD_S if paced else 0.0
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, Done | Incoming | Lost]] = []
         self.alarms: list[tuple[float, float, int, Handle]] = []  # wall time, virtual time
@@ -258,7 +262,7 @@ class DeviceLoop(Device):
         """Hand on all that is due, then wait for the next arrival, completion or due time."""
         while (message := self.control.receive()) is not None:
             self.handle_message(message)
-        while self.due and self.due[0][0] - LEAD_S <= time.monotonic():
+        while self.due and self.due[0][0] - self.lead_s <= time.monotonic():
             due_s, _, item = heapq.heappop(self.due)
             if isinstance(item, Incoming):
                 self._deliver(item, due_s)
@@ -266,14 +270,14 @@ class DeviceLoop(Device):
                 self._lose(item.rank, max(due_s, time.monotonic()))
             else:
                 self._settle(item)
-        while self.alarms and self.alarms[0][0] - LEAD_S <= time.monotonic():
+        while self.alarms and self.alarms[0][0] - self.lead_s <= time.monotonic():
             _, time_s, _, handle = heapq.heappop(self.alarms)
             self.finish(handle, None, time_s)
         if not self.live:
             return
         awaited_s = [alarm_s for alarm_s, _, _, handle in self.alarms if handle.waiters]
         next_s = min([due_s for due_s, _, _ in self.due[:1]] + awaited_s, default=inf)
-        timeout_s = min(CHECK_PERIOD_S, max(0.0, next_s - LEAD_S - time.monotonic()))
+        timeout_s = min(CHECK_PERIOD_S, max(0.0, next_s - self.lead_s - time.monotonic()))
         arrived, closed = self._wait(0.0 if self.done or self.early else timeout_s)
         self.early += arrived
         self._accept_all()
@@ -329,17 +333,17 @@ class DeviceLoop(Device):
         heapq.heappush(self.due, (due_s, self.serial, item))
 
     def _usable_s(self, message: Incoming) -> float:
-        """When a message may be used (wall): its arrival plus what the kernel's links do not model."""
-        usable_s = message.arrived_s + self.paths.held_s(message.src) * self.clock.dilation
-        if not self.paced:
-            return usable_s
-        header = message.header
+        """When a message may be used (wall): its arrival plus what the network's links do not model."""
+        header, paths = message.header, self.paths
         size = header.framed_bytes
-        cost_s = receiver_cost_s(self.device, size)
-        usable_s += cost_s * self.clock.dilation
-        if header.sent_s <= self.paths.changed_s:
+        cost_s = receiver_cost_s(self.device, size) if self.paced else 0.0
+        usable_s = message.arrived_s + (paths.held_s(message.src) + cost_s) * self.clock.dilation
+        is_of_now = header.sent_s > paths.changed_s
+        if not header.due_s or not (is_of_now or paths.given):  # links that are shaped know what changed
             return usable_s
-        through_s = self.paths.arrives_s(message.src, size, self.clock.virtual(header.due_s) - cost_s)
+        through_s = self.clock.virtual(header.due_s)
+        if is_of_now:
+            through_s = paths.arrives_s(message.src, size, through_s)
         return max(usable_s, self.clock.wall(through_s + cost_s))
 
     def _settle(self, done: Done) -> None:

@@ -34,6 +34,7 @@ from engine.worlds.common.device import Receipt
 from engine.worlds.common.programs import Handle
 from engine.worlds.real.connections import Incoming
 from engine.worlds.real.device import RealDevice
+from engine.worlds.real.loop import ControlMessage
 from engine.worlds.real.tasks import Done
 
 TURN_S = 10e-3
@@ -88,7 +89,16 @@ class NativeDevice(RealDevice):
         super().__init__(*args)
         self.turned_s = 0.0
         self.polls = False
-        self.holds_messages = any(self.paths.held.values())
+        self.holds_messages = self._holds_messages()
+
+    def _holds_messages(self) -> bool:
+        """Whether messages may be usable later than they arrive."""
+        return any(self.paths.held.values()) or self.paths.slows
+
+    def handle_message(self, message: ControlMessage) -> None:
+        super().handle_message(message)
+        if message["type"] == "change":
+            self.holds_messages |= self._holds_messages()  # once held, messages keep their order
 
     @property
     def ledger(self) -> Ledger:
@@ -167,7 +177,8 @@ class NativeDevice(RealDevice):
         """Whether a program may not go on in the main thread before a turn of the loop."""
         return bool(
             self.outstanding
-            or self.due
+            or (self.due and self.due[0][0] <= now_s)
+            or (self.alarms and self.alarms[0][0] <= now_s)
             or self.connections.is_writing
             or (now_s - self.turned_s > TURN_S and self._loop_has_work())
         )
@@ -254,10 +265,14 @@ class NativeDevice(RealDevice):
         self.emit(Span(self.device.name, "compute", start_s=start_s, end_s=end_s, **facts))
 
     def _due_s(self, dst: int, size_bytes: int) -> float:
-        """Virtual time 0: no receiver holds a message back, which is usable when it has arrived."""
-        return 0.0
+        """Where the path is slower than what the network gives: what the sender computes takes its time."""
+        if not self.paths.is_slowed(self.rank, dst):
+            return 0.0
+        return self._delivered_s(dst, size_bytes, self.clock.virtual(time.monotonic()), 0.0)
 
     def _accept(self, message: Incoming) -> None:
+        if message.header.due_s:  # its sender knows of a change already
+            self.holds_messages = True
         if self.holds_messages:
             super()._accept(message)
         else:
@@ -291,13 +306,16 @@ class NativeDevice(RealDevice):
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         if self.polls and timeout_s > 0 and not self.outstanding:  # polling keeps the other thread waiting
-            until_s = time.monotonic() + min(POLL_S, timeout_s)
+            begun_s = time.monotonic()
+            until_s = begun_s + min(POLL_S, timeout_s)
             while time.monotonic() < until_s and not self.connections.is_moving_much:
                 messages, closed = self.connections.poll()
                 if messages or closed or self.done:
                     self.turned_s = time.monotonic()
                     return messages, closed
-            self.settle()
+            if timeout_s > POLL_S:  # else something is due now
+                self.settle()
+            timeout_s = max(0.0, begun_s + timeout_s - time.monotonic())
         found = self.connections.wait(timeout_s)
         self.turned_s = time.monotonic()
         return found

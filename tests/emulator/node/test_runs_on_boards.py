@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import threading
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,14 +16,13 @@ from pathlib import Path
 import pytest
 
 from emulator.session import boards
-from emulator.session.boards import BoardsNetwork
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import EdgeLoomError, RunError
-from engine.domain.events import StateChanged
+from engine.domain.events import ChangeRefused, Event, StateChanged
 from engine.domain.network import Actual, LoopbackNetwork, PairMeasurement
 from engine.domain.report import PairReport
 from engine.domain.spec import RunSpec, WeightsRef
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.experiments.execution.version import code_version
 from engine.models import catalogue
 from engine.models.reference import transformers_outputs
@@ -100,7 +100,7 @@ def test_boards_give_the_tokens_of_transformers_with_their_own_slices_alone(meth
     assert all(pair.drawn_bit_per_s == 1e8 < pair.measured_bit_per_s for pair in report.pairs), "loopback"
     ends = ((0, 1), (1, 0))
     pairs = [PairMeasurement(*two, *figures_of(pair)) for two, pair in zip(ends, report.pairs, strict=True)]
-    found = as_measured(spec.cluster, Actual(tuple(pairs), (None, None)))
+    found = as_measured(spec.cluster, Actual(tuple(pairs), (None, None), slowed=True))
     beside = report.predictions.with_all_changes_known
     assert beside.latency_s == predict(spec.model_copy(update={"cluster": found})).latency_s
     if method != "single":
@@ -290,11 +290,45 @@ def test_boards_that_finish_and_leave_nothing_have_a_report_that_says_so(weights
     assert report.correctness.ok is False and report.correctness.why == "the source has left no outputs"
 
 
-def test_a_live_change_of_a_link_is_refused(weights):
-    spec = on_two("megatron", weights)
-    ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(EdgeLoomError, match="take no changes"):
-        BoardsNetwork(spec, [ours, theirs]).apply(None)
+class Once:
+    """Gives these commands at the first token, in their order."""
+
+    def __init__(self, *commands: dict[str, object]):
+        self.commands, self.events, self.may = deque(commands), list[Event](), False
+
+    def watch(self, event: Event) -> None:
+        self.events.append(event)
+        self.may |= isinstance(event, Mark) and event.name == "token_emitted"
+
+    def next(self) -> dict[str, object] | None:
+        return self.commands.popleft() if self.may and self.commands else None
+
+
+def test_no_message_is_faster_than_drawn_nor_than_a_slider_says_in_the_middle_of_a_run(weights, tmp_path):
+    """Over loopback, a hundred times faster than drawn. What cannot be is refused, and the run goes on."""
+    drawn = star((1e8,) * 2)
+    links = tuple(link.model_copy(update={"bit_per_s": 2e7, "delay_s": 1e-3}) for link in drawn.links)
+    drawn = drawn.model_copy(update={"links": links})
+    spec = bound(on_boards(drawn, "megatron", weights, 12, 3))
+    name = spec.cluster.links[0].name
+    slower = {"kind": "set_rate", "link": name, "bit_per_s": 2e6, "direction": "both"}
+    once = Once(slower, {"kind": "set_loss", "link": name, "loss_frac": 0.1, "direction": "both"})
+    with ExitStack() as stack:
+        report = run_on(spec, Desk(tmp_path, stack).socks, once.watch, once.next)
+    assert report.outcome.kind == "finished" and report.correctness.token_identical is True
+    received = [item for item in once.events if isinstance(item, Span) and item.kind == "recv"]
+    delay_s = spec.cluster.delay_s(0, 1)
+    assert received and all(one.end_s - one.start_s >= 8 * one.bytes / 2e7 + delay_s for one in received)
+    (changed,) = (item for item in once.events if isinstance(item, Mark) and item.name == "link_changed")
+    last = [one for one in received if one.request == 2]
+    assert changed.time_s < min(one.start_s for one in last), "a slow machine has it before the last request"
+    assert all(one.end_s - one.start_s >= 8 * one.bytes / 2e6 + delay_s for one in last)
+    (refused,) = (event for event in once.events if isinstance(event, ChangeRefused))
+    assert "never lost" in refused.reason
+    assert [change.kind for change in report.scenario.changes] == ["set_rate"]
+    known, before = report.predictions.with_all_changes_known, report.predictions.before_the_start
+    assert known.latency_s > before.latency_s, "it knows the change"
+    assert {pair.used_bit_per_s for pair in report.pairs} == {2e7}
 
 
 def test_the_two_ends_agree_on_what_a_native_run_here_gives(weights):

@@ -8,8 +8,9 @@ import pytest
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.network import Actual, PairMeasurement
+from engine.domain.scenario import SetDelay, SetRate
 from engine.models import catalogue
-from engine.runs.as_measured import as_measured, notes_on, pairs_of
+from engine.runs.as_measured import as_measured, changes_as_given, notes_on, pairs_of
 from engine.runs.predict import predict
 from tests.support.small_cases import spec_of, star
 from tests.support.small_clusters import cluster, link, mesh
@@ -58,6 +59,37 @@ def test_links_between_two_devices_take_the_figures_of_each_direction():
     forward = found.a == drawn.devices[0].name
     for pair, way in ((there, forward), (back, not forward)):
         assert (found.rate(way), found.delay(way), found.loss(way)) == pytest.approx(pair[2:])
+
+
+def test_links_that_are_slowed_have_the_lower_rate_and_the_longer_delay_of_each_pair():
+    """Cables a and c give more than drawn, b less; of the delays, only c's is drawn longer."""
+    drawn = {"a": (30e6, 0.5e-3), "b": (90e6, 1e-3), "c": (15e6, 9e-3)}
+    links = (link(name, "s", rate, delay_s=delay) for name, (rate, delay) in drawn.items())
+    desk = cluster("a b c", "s", *links)
+    actual = Actual(measured_over_cables(("a", "b", "c")), (None,) * 3, slowed=True)
+    found = as_measured(desk, actual)
+    for (rate, delay_s), pair in zip(on_paths(found), actual.pairs, strict=True):
+        names = "abc"[pair.src], "abc"[pair.dst]
+        assert rate == min(pair.bit_per_s, *(drawn[name][0] for name in names))
+        assert delay_s >= max(pair.delay_s, sum(drawn[name][1] for name in names)) - 1e-12
+    used = {(row.sender, row.receiver): row for row in pairs_of(desk, actual)}
+    assert (used["b", "a"].used_bit_per_s, used["b", "a"].used_delay_s) == (20e6, 3e-3), "as the network is"
+    assert (used["a", "c"].used_bit_per_s, used["a", "c"].used_delay_s) == (15e6, 9.5e-3), "as drawn"
+
+
+def test_a_change_of_a_link_gives_no_more_than_the_network_does():
+    desk = mesh(2)
+    there, back = PairMeasurement(0, 1, 3e7, 20.0, 0.0), PairMeasurement(1, 0, 4e7, 20.0, 0.0)
+    actual, name = Actual((there, back), (None, None), slowed=True), desk.links[0].name
+    more_s = 20.0 - desk.links[0].delay_s
+    up, slower = SetRate(at_s=1, link=name, bit_per_s=9e9), SetRate(at_s=2, link=name, bit_per_s=3.5e7)
+    later = SetDelay(at_s=3, link=name, delay_s=1.0, direction="forward")
+    found = changes_as_given((up, slower, later), desk, actual)
+    assert sorted(change.bit_per_s for change in found[:2]) == [3e7, 4e7]
+    assert sorted(change.bit_per_s for change in found[2:4]) == [3e7, 3.5e7]
+    assert [(change.at_s, change.direction, change.delay_s) for change in found[4:]] == [
+        (3, "forward", pytest.approx(1.0 + more_s))
+    ]
 
 
 def test_a_pair_that_does_not_share_what_is_drawn_is_named():

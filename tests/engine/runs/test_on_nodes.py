@@ -4,7 +4,18 @@ import pytest
 
 from engine.domain.errors import SpecError
 from engine.domain.network import LoopbackNetwork
-from engine.domain.scenario import DropDevice, Scenario
+from engine.domain.scenario import (
+    DropDevice,
+    FreezeDevice,
+    JoinDevice,
+    LinkDown,
+    Scenario,
+    SetDelay,
+    SetJitter,
+    SetLoss,
+    SetRate,
+    SlowDevice,
+)
 from engine.domain.spec import MethodOrigin
 from engine.runs.execute import execute
 from engine.runs.on_nodes import check_on_nodes
@@ -38,13 +49,40 @@ def test_each_device_is_a_board_of_its_own(nodes, words):
     assert caught.value.fields[0][0] == "cluster"
 
 
-def test_boards_get_no_code_and_no_changes():
-    spec = bound(small_spec())
+def test_boards_get_no_code():
     with pytest.raises(SpecError, match="boards get no code"):
-        check_on_nodes(spec.model_copy(update={"method": MethodOrigin(package="theirs")}))
-    changed = Scenario(changes=(DropDevice(at_s=1.0, device="d1"),))
-    with pytest.raises(SpecError, match="takes no changes"):
-        check_on_nodes(spec.model_copy(update={"scenario": changed}))
+        check_on_nodes(bound(small_spec()).model_copy(update={"method": MethodOrigin(package="theirs")}))
+
+
+def changed_by(*changes, **settings):
+    return bound(small_spec()).model_copy(update={"scenario": Scenario(changes=changes)} | settings)
+
+
+LINK = small_spec().cluster.links[0].name
+
+
+def test_boards_change_rates_and_delays_and_can_be_dropped():
+    rate, delay = SetRate(at_s=1, link=LINK, bit_per_s=1e6), SetDelay(at_s=1, link=LINK, delay_s=0.01)
+    check_on_nodes(changed_by(rate, delay, DropDevice(at_s=1.0, device="d1")))
+    with pytest.raises(SpecError, match="to change links, let them be as drawn"):
+        check_on_nodes(changed_by(rate, board_links="given"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (SetLoss(at_s=1, link=LINK, loss_frac=0.1), "slowed down and never lost"),
+        (SetJitter(at_s=1, link=LINK, jitter_s=0.1), "slowed down and never lost"),
+        (LinkDown(at_s=1, link=LINK), "slowed down and never lost"),
+        (SlowDevice(at_s=1, device="d1", factor=2), "computes as fast as it is"),
+        (FreezeDevice(at_s=1, device="d1"), "computes as fast as it is"),
+        (JoinDevice(at_s=1, device="d1"), "does not come back"),
+    ],
+)
+def test_what_boards_cannot_do_is_refused_with_what_they_can(change, words):
+    with pytest.raises(SpecError, match=words) as caught:
+        check_on_nodes(changed_by(change))
+    assert caught.value.fields[0][0] == "scenario"
 
 
 def test_without_a_way_to_the_boards_such_a_run_is_refused_and_not_run_here():

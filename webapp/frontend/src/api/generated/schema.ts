@@ -1716,6 +1716,8 @@ export interface components {
             measured_loss_frac: number;
             receiver: string;
             sender: string;
+            used_bit_per_s: number | null;
+            used_delay_s: number | null;
         };
         Panel: {
             crossings: components["schemas"]["Crossing"][];
@@ -2121,6 +2123,8 @@ export interface components {
         ReplayRequest: {
             /** @enum {integer} */
             activation_bits?: 0 | 8;
+            /** @enum {string} */
+            board_links?: "drawn" | "given";
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
@@ -2389,6 +2393,8 @@ export interface components {
         RunRequest: {
             /** @enum {integer} */
             activation_bits?: 0 | 8;
+            /** @enum {string} */
+            board_links?: "drawn" | "given";
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
@@ -2453,6 +2459,8 @@ export interface components {
             view: components["schemas"]["RunsView"];
         };
         RunSpec: {
+            /** @enum {string} */
+            board_links: "drawn" | "given";
             cluster: components["schemas"]["ClusterSpec"];
             compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
             dilation: number | ("auto" | "native" | "nodes");

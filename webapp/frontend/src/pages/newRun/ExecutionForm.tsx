@@ -18,6 +18,12 @@ const ABOUT: Record<Draft['dilationKind'], string> = {
   fixed: 'Real seconds per virtual second.',
 };
 
+const ABOUT_LINKS: Record<Draft['board_links'], string> = {
+  drawn:
+    'Where the network gives more than is drawn, messages take as long as drawn; links can be changed during the run.',
+  given: 'Messages are as fast as the network.',
+};
+
 /** How the run is executed, in a line. */
 export function executionText(draft: Draft): string {
   const dilation =
@@ -35,7 +41,7 @@ export function executionText(draft: Draft): string {
 
 type Key = keyof Draft | 'token_limit_s';
 
-const fieldsOf = (kind: Draft['dilationKind'], bound: boolean): (Field<Key> | false)[] => [
+const fieldsOf = ({ dilationKind: kind, board_links }: Draft, bound: boolean): (Field<Key> | false)[] => [
   {
     kind: 'choice',
     key: 'dilationKind',
@@ -50,6 +56,17 @@ const fieldsOf = (kind: Draft['dilationKind'], bound: boolean): (Field<Key> | fa
     ],
   },
   kind === 'fixed' && { kind: 'number', key: 'dilation', label: 'Dilation', min: 0.01, suffix: ' ×' },
+  kind === 'nodes' && {
+    kind: 'choice',
+    key: 'board_links',
+    label: 'Links between boards',
+    help: ABOUT_LINKS[board_links],
+    looks: 'segments',
+    options: [
+      { value: 'drawn', label: 'As drawn' },
+      { value: 'given', label: 'As the network is' },
+    ],
+  },
   {
     kind: 'choice',
     key: 'compute_model',
@@ -91,7 +108,7 @@ export function ExecutionForm({ draft, bound, set, setWork, errorOf }: Props) {
   const { token_limit_s } = draft.workload;
   return (
     <Fields<Draft & Pick<Work, 'token_limit_s'>>
-      fields={fieldsOf(draft.dilationKind, bound)}
+      fields={fieldsOf(draft, bound)}
       values={{ ...draft, token_limit_s }}
       set={(patch) => ('token_limit_s' in patch ? setWork(patch) : set(patch))}
       errorOf={(key) => errorOf(key === 'token_limit_s' ? `workload.${key}` : key)}

@@ -67,6 +67,7 @@ export const FIRST_DRAFT: Draft = {
   dilationKind: 'auto',
   dilation: 10,
   compute_model: null,
+  board_links: 'drawn',
   failover: 'replan',
   silence_s: 2,
   seed: 0,
@@ -199,7 +200,7 @@ function workloadOf({ workload, promptKind }: Draft, model: ModelRow | undefined
 
 export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
   const { randomWeights: _, promptKind: _kind, tokensOf: _whose, dilationKind, ...asked } = draft;
-  const { cluster, cluster_id, ...rest } = asked;
+  const { cluster, cluster_id, board_links, ...rest } = asked;
   return {
     ...rest,
     ...(cluster ? { cluster } : { cluster_id }),
@@ -207,6 +208,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     params: { ...draft.params[draft.strategy] },
     workload: workloadOf(draft, model),
     dilation: dilationKind === 'fixed' ? draft.dilation : dilationKind,
+    ...(dilationKind === 'nodes' && board_links === 'given' && { board_links }),
   };
 }
 
