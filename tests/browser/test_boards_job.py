@@ -103,6 +103,10 @@ def start_on_boards(
     page.get_by_text("Random tokens").click()
     page.get_by_test_id("prompt-tokens").fill("12")
     page.get_by_test_id("dilation-kind").get_by_text("On the boards").click()
+    expect(page.get_by_test_id("board-links")).to_contain_text("As drawn")
+    if folder := os.environ.get("LOOM_PICTURES"):
+        page.get_by_test_id("board-links").scroll_into_view_if_needed()
+        page.screenshot(path=f"{folder}/links.png")
     page.get_by_test_id("failover").get_by_text(failover).click()
     page.get_by_test_id("requests").fill(str(requests))
     page.get_by_test_id("new-tokens").fill(str(new_tokens))
