@@ -182,10 +182,11 @@ class BoardProcess:
         use_host_kernels()  # those that the board was measured with
         _have_clock_of_server(ahead_s)
         here = Here(spec, self.address)
+        beside = tuple(int(one) for one in message["beside"])
         pairs = tuple(_pair(pair, len(spec.cluster.devices)) for pair in message["given"])
-        given = Assignment(spec, plan, requests, here, False, results, source, key, True, pairs)
+        given = Assignment(spec, plan, requests, here, False, results, source, key, beside, pairs)
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
-        _limit(self.child.pid, self.memory_bytes)
+        _limit(self.child.pid, min(self.memory_bytes, int(message["memory_bytes"])))
 
     def _fetch(self, files: Sequence[Sequence[Any]], results: Path) -> None:
         """Have these slices where the device process looks for them; what comes meanwhile waits."""

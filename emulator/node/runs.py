@@ -1,4 +1,6 @@
-"""The run that a node takes part in: a process of its own, between which and the server bytes pass."""
+"""The run that a node takes part in: a process for each of its devices, between which and the server bytes
+pass.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,12 @@ DEFAULT = Allowed()
 
 
 class NodeRun:
-    """The process of one run. `send` says something to the server. Raises `OSError` if it cannot start."""
+    """The process of one device of a run. `send` says something to the server. Raises `OSError` if it cannot
+    start.
+    """
 
-    def __init__(self, name: str, address: str, allowed: Allowed, send: Send):
-        self.name, self.send = name, send
+    def __init__(self, name: str, rank: int, address: str, allowed: Allowed, send: Send):
+        self.name, self.rank, self.send = name, rank, send
         ours, theirs = socket.socketpair()
         limits = (str(allowed.cache_bytes), str(allowed.memory_bytes), str(os.getpid()))
         with theirs, ExitStack() as unless_started:
@@ -62,8 +66,8 @@ class NodeRun:
         self.opened.set()
         with suppress(ConnectionError):
             while data := await reader.read(PASS_CHARS):
-                await self.send(NodePass(run=self.name, text=data.decode("ascii", "replace")))
-        await self.send(NodeClosed(run=self.name))
+                await self.send(NodePass(run=self.name, rank=self.rank, text=data.decode("ascii", "replace")))
+        await self.send(NodeClosed(run=self.name, rank=self.rank))
         await asyncio.to_thread(self.process.wait)
         await asyncio.to_thread(remove_leftovers)  # if it was killed
 
@@ -96,34 +100,53 @@ class NodeRun:
 
 
 class NodeRuns:
-    """At most one run at a time: a server that begins another has given up the one before."""
+    """At most one run at a time, with a process for each device that this machine is: one on a core. A server
+    that begins another run has given up the one before.
+    """
 
     def __init__(self, allowed: Allowed, send: Send):
         self.allowed, self.send = allowed, send
-        self.run: NodeRun | None = None
+        self.devices: dict[int, NodeRun] = {}
 
     @property
     def doing(self) -> str:
-        return "" if self.run is None or self.run.is_over else f"run {self.run.name}"
+        return next((f"run {one.name}" for one in self._going_on()), "")
+
+    def _going_on(self) -> list[NodeRun]:
+        return [one for one in self.devices.values() if not one.is_over]
 
     async def take(self, message: NodeOpen | NodePass | NodeClosed, address: str) -> None:
-        mine = self.run is not None and self.run.name == message.run
+        device = self.devices.get(message.rank)
+        mine = device is not None and device.name == message.run
         if isinstance(message, NodeOpen):
-            await self.end()
+            if any(one.name != message.run for one in self.devices.values()):
+                await self.end()
+            if why := self._why_not():
+                await self.send(NodeClosed(run=message.run, rank=message.rank, why=why))
+                return
+            at = self.allowed.address or address
             try:
-                self.run = NodeRun(message.run, self.allowed.address or address, self.allowed, self.send)
+                begun = NodeRun(message.run, message.rank, at, self.allowed, self.send)
             except OSError as error:
                 why = f"it cannot start a process ({error.strerror or type(error).__name__})"
-                await self.send(NodeClosed(run=message.run, why=why[:200]))
-        elif mine and self.run is not None and isinstance(message, NodePass):
-            await self.run.said(message.text)
-        elif mine:
-            await self.end()
+                await self.send(NodeClosed(run=message.run, rank=message.rank, why=why[:200]))
+            else:
+                self.devices[message.rank] = begun
+        elif mine and device is not None and isinstance(message, NodePass):
+            await device.said(message.text)
+        elif mine and device is not None:
+            del self.devices[message.rank]
+            await device.end()
+
+    def _why_not(self) -> str:
+        """Why this machine is no further device now; empty if it is one."""
+        cores = len(os.sched_getaffinity(0))
+        return f"it has {cores} cores, and is one device for each" if len(self._going_on()) >= cores else ""
 
     async def end(self) -> None:
-        run, self.run = self.run, None
-        if run is not None:
-            await run.end()
+        devices, self.devices = list(self.devices.values()), {}
+        for device in devices:
+            await device.end()
 
 
 def _path() -> str:

@@ -19,6 +19,7 @@ from emulator.session.slices import CutSlices
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import RunError, SpecError
 from engine.domain.network import Actual, LinkMeasurement, LinkState, PairMeasurement
+from engine.domain.plan import Plan
 from engine.domain.scenario import Change
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.units import human, human_s
@@ -101,15 +102,14 @@ class BoardsNetwork:
         if board.slices is not None:
             raise SpecError(f"{name} is the board {board.node}: it takes part in a run once.")
         plan, spec = given.plan, given.spec
-        held = [holding for holding in plan.holdings if holding.device == rank]
-        needed = PROCESS_BYTES + sum(
-            2 * weight_bytes(spec.model, one.slice) for one in held if one.home != "offloaded"
-        )
-        if needed > board.available_bytes:
+        beside = [one.rank for one in self.boards if one.node == board.node]
+        needed = {one: _needed_bytes(spec, plan, one) for one in beside}
+        available = min(self.boards[one].available_bytes for one in beside)
+        if sum(needed.values()) > available:
             raise RunError(
-                f"Board {board.node} has {human(board.available_bytes, 'B')} of memory free, and this plan "
-                f"takes {human(needed, 'B')} there, twice its weights while they load: give it less of the "
-                "model.",
+                f"Board {board.node} has {human(available, 'B')} of memory free, and this plan takes "
+                f"{human(sum(needed.values()), 'B')} there, twice its weights while they load: give it less "
+                "of the model.",
                 name,
             )
         board.results, board.devices = given.results, tuple(device.name for device in spec.cluster.devices)
@@ -123,6 +123,8 @@ class BoardsNetwork:
             requests=[request.model_dump(mode="json") for request in given.requests],
             key=self.key,
             ahead_s=self.ahead_s[rank],
+            beside=beside,
+            memory_bytes=available * needed[rank] // sum(needed.values()),
             given=[pair for pair in self.pairs.values() if rank in pair[:2]] if spec.slows_links else [],
             files=board.files_of(plan),
         )
@@ -193,6 +195,12 @@ class BoardsNetwork:
 
     def state(self) -> list[LinkState]:
         return []
+
+
+def _needed_bytes(spec: RunSpec, plan: Plan, rank: int) -> int:
+    """What the process of a device takes while it loads its part of the plan."""
+    held = [one for one in plan.holdings if one.device == rank and one.home != "offloaded"]
+    return PROCESS_BYTES + sum(2 * weight_bytes(spec.model, one.slice) for one in held)
 
 
 def _without_places(spec: RunSpec) -> RunSpec:

@@ -4,8 +4,8 @@ Messages are JSON over the WebSocket at `PATH`, which the node opens with its to
 then `NodeBeat` every `BEAT_S`, and `NodeMeasured` once its machine is calibrated. The server answers the
 first with `NodeWelcome`, and whatever it does not accept with `NodeRefused`, after which it hangs up.
 
-With `NodeOpen` it asks for a process of a run. Until either says `NodeClosed`, what that process and the
-run's supervisor say to each other passes as `NodePass`: lines of JSON, cut anywhere.
+With `NodeOpen` it asks for the process of a run's device, by its rank. Until either says `NodeClosed`, what
+that process and the run's supervisor say to each other passes as `NodePass`: lines of JSON, cut anywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import Field, StringConstraints
 from engine.domain.errors import SpecError
 from engine.domain.values import Name, NonNegative, Positive, Value
 
-PROTOCOL = 2
+PROTOCOL = 3
 PATH = "/ws/node/"
 BEAT_S = 5.0
 SILENT_S = 3 * BEAT_S
@@ -31,6 +31,7 @@ PASS_CHARS = 200_000
 LARGEST_LINE_BYTES = 16 << 20
 """Of what the process of a run says at once: a part of a trace has up to a few megabytes."""
 RunName = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,60}$")]
+Rank = Annotated[int, Field(ge=0, le=65535)]
 Said = Annotated[str, StringConstraints(max_length=200)]
 
 
@@ -69,10 +70,11 @@ class NodeMeasured(Value):
 
 
 class NodeOpen(Value):
-    """Start a process for this run."""
+    """Start a process for this device of this run."""
 
     kind: Literal["open"] = "open"
     run: RunName
+    rank: Rank = 0
 
 
 class NodePass(Value):
@@ -80,14 +82,16 @@ class NodePass(Value):
 
     kind: Literal["pass"] = "pass"
     run: RunName
+    rank: Rank = 0
     text: Annotated[str, StringConstraints(max_length=PASS_CHARS)]
 
 
 class NodeClosed(Value):
-    """The process of this run has ended, or is to."""
+    """The process of this device has ended, or is to."""
 
     kind: Literal["closed"] = "closed"
     run: RunName
+    rank: Rank = 0
     why: Said = ""
 
 

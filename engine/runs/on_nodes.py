@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from engine.domain.errors import SpecError
 from engine.domain.scenario import (
     Change,
@@ -39,11 +37,6 @@ def check_on_nodes(spec: RunSpec, are_reached: bool = True) -> None:
             "cluster",
             f"{drawn[0]}{f' and {len(drawn) - 1} more are' if len(drawn) > 1 else ' is'} bound to no board: "
             "a run on boards needs one for each device, so draw it with boards of the palette.",
-        )
-    node, uses = Counter(bound.values()).most_common(1)[0]
-    if uses > 1:
-        raise _refusal(
-            "cluster", f"{uses} devices are bound to the board {node}: bind one device to a board."
         )
     if spec.method is not None:
         raise _refusal("strategy", f"{spec.strategy} is not part of EdgeLoom, and boards get no code.")

@@ -97,7 +97,7 @@ class NodeSocket(AsyncWebsocketConsumer):
         self.heard_s = time.monotonic()
         try:
             message = read(text_data or "")
-            if isinstance(message, NodePass | NodeClosed) and message.run in self.tunnels.runs:
+            if isinstance(message, NodePass | NodeClosed) and self.tunnels.has(message):
                 await self.tunnels.take(message)
                 return
             answer = await database_sync_to_async(self.take)(message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
@@ -220,10 +221,19 @@ def _device(node: Node) -> topologies.DevicePreset | None:
 # Runs on them -------------------------------------------------------------------------------------
 def boards_of(cluster: ClusterSpec, must_be_there: bool = True) -> list[Node]:
     """The boards that the devices of a cluster are, in their order. Raises `SpecError` for one that is
-    unknown or, if they `must_be_there`, away.
+    unknown, has fewer cores than it is devices or, if they `must_be_there`, is away.
     """
     known = {node.name: node for node in Node.objects.defer("profile")}
-    return [_known(device, known.get(device.node), must_be_there) for device in cluster.devices]
+    found = [_known(device, known.get(device.node), must_be_there) for device in cluster.devices]
+    for name, devices in Counter(node.name for node in found).items():
+        cores = (known[name].hello or {}).get("cores", devices)
+        if devices > cores:
+            why = (
+                f"{devices} devices are bound to the board {name}, which has {cores} "
+                f"core{'s' if cores > 1 else ''}, one for each device"
+            )
+            raise SpecError(f"{why}: bind fewer to it.", [("cluster", why)])
+    return found
 
 
 def known() -> set[str]:

@@ -45,18 +45,18 @@ def down_of(connection: str) -> str:
     return f"node:down:{connection}"
 
 
-def up_of(connection: str, run: str) -> str:
-    return f"node:up:{connection}:{run}"
+def up_of(connection: str, run: str, rank: int = 0) -> str:
+    return f"node:up:{connection}:{run}:{rank}"
 
 
 class Ends:
     """The server's ends of a board's tunnels, in the process that has its WebSocket. `say` sends to the
-    board; `runs` are those that it may speak of.
+    board; `devices` are those of which it may speak, by run and rank.
     """
 
     def __init__(self, connection: str, say: Callable[[str], Awaitable[None]]):
         self.connection, self.say = connection, say
-        self.runs: set[str] = set()
+        self.devices: set[tuple[str, int]] = set()
         self.redis = async_client()
 
     async def listen(self) -> None:
@@ -71,32 +71,38 @@ class Ends:
                 continue
             if answer:
                 message = json.loads(answer[1])
+                device = message["run"], message["rank"]
                 if message["kind"] == "open":
-                    self.runs.add(message["run"])
+                    self.devices.add(device)
                 elif message["kind"] == "closed":
-                    self.runs.discard(message["run"])
+                    self.devices.discard(device)
                 await self.say(answer[1])
 
     async def _end_runs(self) -> None:
         """Tell the board that its runs are over: Redis, when it is back, knows neither what was said of them
         nor that their workers have given them up.
         """
-        for run in self.runs:
-            await self.say(NodeClosed(run=run).model_dump_json())
-        self.runs.clear()
+        for run, rank in self.devices:
+            await self.say(NodeClosed(run=run, rank=rank).model_dump_json())
+        self.devices.clear()
+
+    def has(self, message: NodePass | NodeClosed) -> bool:
+        """Whether the board may say this."""
+        return (message.run, message.rank) in self.devices
 
     async def take(self, message: NodePass | NodeClosed) -> None:
         """Pass on what the board's process of a run says. Raises Redis' errors."""
-        key = up_of(self.connection, message.run)
+        device = message.run, message.rank
+        key = up_of(self.connection, *device)
         until_s = time.monotonic() + FULL_S
-        while message.run in self.runs and await self.redis.llen(key) >= MOST_WAITING:  # type: ignore[misc]
+        while device in self.devices and await self.redis.llen(key) >= MOST_WAITING:  # type: ignore[misc]
             if time.monotonic() > until_s:
-                self.runs.discard(message.run)
+                self.devices.discard(device)
                 return
             await asyncio.sleep(LOOK_S)
         await self._push(key, message)
         if isinstance(message, NodeClosed):
-            self.runs.discard(message.run)
+            self.devices.discard(device)
 
     async def _push(self, key: str, message: NodePass | NodeClosed) -> None:
         async with self.redis.pipeline() as pipe:
@@ -107,9 +113,9 @@ class Ends:
     async def end(self) -> None:
         """Tell the runs that their board has gone."""
         with suppress(*REDIS_ERRORS):
-            for run in self.runs:
-                gone = NodeClosed(run=run, why="its connection to the server has ended")
-                await self._push(up_of(self.connection, run), gone)
+            for run, rank in self.devices:
+                gone = NodeClosed(run=run, rank=rank, why="its connection to the server has ended")
+                await self._push(up_of(self.connection, run, rank), gone)
         await self.redis.aclose()
 
 
@@ -120,15 +126,16 @@ def tunnels_of(cluster: ClusterSpec, run_id: int) -> Iterator[list[socket.socket
     """
     name = f"{run_id}-{secrets.token_hex(4)}"  # a run may begin again
     with ExitStack() as stack:
-        yield [stack.enter_context(_Tunnel(node, name)) for node in nodes.boards_of(cluster)]
+        boards = enumerate(nodes.boards_of(cluster))
+        yield [stack.enter_context(_Tunnel(node, name, rank)) for rank, node in boards]
 
 
 class _Tunnel:
-    """The worker's end: entering it gives a socket that leads to a process on `node`."""
+    """The worker's end: entering it gives a socket that leads to the process of a device on `node`."""
 
-    def __init__(self, node: Node, run: str):
-        self.node, self.run = node, run
-        self.down, self.up = down_of(node.connection), up_of(node.connection, run)
+    def __init__(self, node: Node, run: str, rank: int = 0):
+        self.node, self.run, self.rank = node, run, rank
+        self.down, self.up = down_of(node.connection), up_of(node.connection, run, rank)
         self.theirs, self.ours = socket.socketpair()
         self.is_over = threading.Event()
         self.saying = threading.Lock()
@@ -139,7 +146,7 @@ class _Tunnel:
         ]
 
     def __enter__(self) -> socket.socket:
-        push(self.down, NodeOpen(run=self.run).model_dump_json(), KEEP_S)
+        push(self.down, NodeOpen(run=self.run, rank=self.rank).model_dump_json(), KEEP_S)
         for thread in self.threads:
             thread.start()
         return self.theirs
@@ -149,7 +156,7 @@ class _Tunnel:
         for thread in self.threads:
             thread.join()
         with suppress(*REDIS_ERRORS):
-            push(self.down, NodeClosed(run=self.run).model_dump_json(), KEEP_S)
+            push(self.down, NodeClosed(run=self.run, rank=self.rank).model_dump_json(), KEEP_S)
             client().delete(self.up)
         self.ours.close()
         self.theirs.close()
@@ -203,7 +210,11 @@ class _Tunnel:
                 if time.monotonic() > until_s:
                     return f"it has taken nothing for {FULL_S:.0f} s"
                 time.sleep(LOOK_S)
-            push(self.down, NodePass(run=self.run, text=data.decode("ascii")).model_dump_json(), KEEP_S)
+            push(
+                self.down,
+                NodePass(run=self.run, rank=self.rank, text=data.decode("ascii")).model_dump_json(),
+                KEEP_S,
+            )
         return ""
 
     def _receive(self) -> str:

@@ -49,8 +49,8 @@ class Assignment(NamedTuple):
     """Where the weights are read from, in place of what `spec` names."""
     key: bytes = b""
     """What the devices prove to each other that they have, where others may reach them."""
-    alone: bool = False
-    """Whether this device's machine runs no other device of the run."""
+    beside: tuple[int, ...] = ()
+    """The devices on this one's machine, itself among them, where that does not run all."""
     given: tuple[PairMeasurement, ...] = ()
     """What the network gives, where nobody shapes it and messages are to take as long as it is drawn."""
 
@@ -127,7 +127,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
         assignment.given,
     )
     if isinstance(device, NativeDevice):
-        device.polls = keep_a_core(rank, (rank,) if assignment.alone else spec.cluster.workers)
+        device.polls = keep_a_core(rank, assignment.beside or spec.cluster.workers)
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
     control.send({"type": "listening", "port": connections.port})
     control.say(f"Process {os.getpid()} listens on {network.address(rank)}, port {connections.port}.")

@@ -181,6 +181,21 @@ def test_a_plan_that_a_board_cannot_hold_is_refused_by_its_name(weights, desk):
         run_on(on_two("megatron", weights), desk(memory_bytes=300_000_001).socks, lambda event: None)
 
 
+def on_one_board(spec: RunSpec) -> RunSpec:
+    devices = tuple(device.model_copy(update={"node": "pi"}) for device in spec.cluster.devices)
+    return spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": devices})})
+
+
+def test_one_board_is_two_devices_and_its_memory_is_for_both(weights, tmp_path):
+    spec = on_one_board(on_two("megatron", weights))
+    with ExitStack() as stack:
+        report = run_on(spec, Desk(tmp_path, stack, ("p", "p")).socks, lambda event: None)
+    assert report.outcome.kind == "finished" and report.correctness.token_identical is True
+    with ExitStack() as stack, pytest.raises(RunError, match=r"pi has 600.* free, and this plan takes 600\."):
+        small = Desk(tmp_path, stack, ("p", "p"), memory_bytes=600_000_001)  # enough for each of them alone
+        run_on(spec, small.socks, lambda event: None)
+
+
 def test_slices_beyond_the_limit_of_a_board_are_refused_by_its_name(weights, desk):
     report = run_on(on_two("megatron", weights), desk(cache_bytes=1000).socks, lambda event: None)
     assert report.outcome.kind == "failed"

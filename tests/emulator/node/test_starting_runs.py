@@ -38,10 +38,39 @@ async def test_what_a_run_has_left_whose_process_was_killed_goes_with_it(monkeyp
     await begun.wait()
     left = tmp_path / "edgeloom" / "node-runs"
     assert list(left.iterdir())
-    runs.run.process.kill()
-    await runs.run.pump
+    runs.devices[0].process.kill()
+    await runs.devices[0].pump
     assert not list(left.iterdir())
     await runs.end()
+
+
+async def test_a_board_is_one_device_of_a_run_for_each_of_its_cores(monkeypatch, tmp_path):
+    async def send(message):
+        if isinstance(message, NodePass):
+            answered[message.rank].set()
+        else:
+            closed.append((message.run, message.rank, message.why))
+
+    answered, closed = {rank: asyncio.Event() for rank in (0, 3)}, []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    runs = NodeRuns(DEFAULT, send)
+    for rank in (0, 3):
+        await runs.take(NodeOpen(run="7-a", rank=rank), "127.0.0.1")
+        await runs.take(NodePass(run="7-a", rank=rank, text='{"type": "clock"}\n'), "127.0.0.1")
+    await runs.take(NodeOpen(run="7-a", rank=4), "127.0.0.1")
+    await runs.take(NodeOpen(run="8-b", rank=5), "127.0.0.1")
+    assert closed == [
+        ("7-a", 4, "it has 2 cores, and is one device for each"),
+        ("8-b", 5, "it takes part in another run"),
+    ]
+    for one in answered.values():
+        await one.wait()
+    assert runs.doing == "run 7-a"
+    await runs.take(NodeClosed(run="7-a", rank=0), "127.0.0.1")
+    assert runs.doing == "run 7-a" and list(runs.devices) == [3], "the other goes on"
+    await runs.end()
+    assert runs.doing == "" and not list((tmp_path / "edgeloom" / "node-runs").glob("*"))
 
 
 async def test_a_board_that_can_keep_nothing_refuses_the_run_in_a_sentence(monkeypatch, tmp_path):

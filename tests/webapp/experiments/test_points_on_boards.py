@@ -77,6 +77,17 @@ def test_drawn_devices_and_unknown_boards_are_refused_by_their_names(anna: User)
     assert not Cell.objects.filter(world="nodes").exists() and emulations.feed(ME) is None
 
 
+def test_a_board_is_several_devices_and_no_more_than_it_has_cores(anna: User) -> None:
+    joined(anna, "pi-1", "pi-2")
+    Node.objects.filter(name="pi-1").update(hello={"cores": 1})
+    with pytest.raises(SpecError, match=r"2 devices are bound to the board pi-1, which has 1 core,"):
+        on_boards(anna, lab("pi-1", "pi-2", "pi-1"), [1e7], name="crowded")
+    Node.objects.filter(name="pi-1").update(hello={"cores": 2})
+    (cell,) = on_boards(anna, lab("pi-1", "pi-2", "pi-1"), [1e7])
+    run = emulations.feed(ME)
+    assert run is not None and run.pk == cell.run_id
+
+
 def test_a_point_waits_until_all_of_its_boards_are_there(anna: User) -> None:
     joined(anna, "pi-1", "pi-2", "pi-3")
     leave("pi-2")
