@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.network import PairMeasurement
 from engine.domain.scenario import SetDelay, SetRate, SlowDevice
 from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
 from engine.runs.predict import prepare
@@ -175,13 +176,18 @@ def test_a_paced_message_is_usable_no_earlier_than_an_idle_path_could_bring_it(m
     device.paths.changed_s = 0.0
     assert device._usable_s(arrival(101.0, 103.0, 102.0)) == 103.0
     assert device._usable_s(arrival(101.0, 103.0, 104.0)) == 104.0
-    assert make(paced=False)._usable_s(arrival(101.0, 103.0, 102.0)) == 102.0
+    assert make(paced=False)._usable_s(arrival(101.0, 0.0, 102.0)) == 102.0, "nobody models its path"
+    slowed = make(paced=False)
+    slowed.paths.changed_s = 0.0
+    assert slowed._usable_s(arrival(101.0, 103.0, 102.0)) == 103.0, "its sender says when it may be used"
 
 
 def test_a_message_that_was_under_way_when_a_link_changed_counts_from_its_arrival(make):
     device = make()
     device.paths.changed_s = 101.5
     assert device._usable_s(arrival(101.0, 103.0, 102.0)) == 102.0
+    device.paths.given = {(1, 0): PairMeasurement(1, 0, 1e9, 0.0, 0.0)}
+    assert device._usable_s(arrival(101.0, 103.0, 102.0)) == 103.0, "a network that nobody shapes"
 
 
 def test_a_device_holds_messages_for_the_delay_that_the_network_cannot_make(make):
