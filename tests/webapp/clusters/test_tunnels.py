@@ -88,9 +88,30 @@ async def test_what_either_says_arrives_whole_and_in_order_and_the_end_is_told(t
         back += await read(sock)
     assert back == b'{"type":"alive"}\n'
     await worker.close()
-    assert await board.heard() == {"kind": "closed", "run": run, "why": ""}
+    assert await board.heard() == {"kind": "closed", "run": run, "rank": 0, "why": ""}
     await board.hang_up()
     assert not client().keys("node:up:*")
+
+
+async def test_each_device_of_a_board_has_a_tunnel_of_its_own(token: str) -> None:
+    board, worker = await joined(token), Worker()
+    first, second = await worker.open("desk-pi", "desk-pi")
+    opened = [await board.heard(), await board.heard()]
+    assert [(one["kind"], one["rank"]) for one in opened] == [("open", 0), ("open", 1)]
+    run = opened[0]["run"]
+    assert opened[1]["run"] == run
+    await board.say({"kind": "pass", "run": run, "rank": 1, "text": '"of the second"\n'})
+    await board.say({"kind": "pass", "run": run, "rank": 0, "text": '"of the first"\n'})
+    assert await read(first) == b'"of the first"\n' and await read(second) == b'"of the second"\n'
+    await asyncio.to_thread(second.sendall, b'"to the second"\n')
+    heard = await board.heard()
+    assert (heard["kind"], heard["rank"], heard["text"]) == ("pass", 1, '"to the second"\n')
+    await board.say({"kind": "closed", "run": run, "rank": 1, "why": "it is tired"})
+    assert json.loads(await read(second))["words"] == "it is tired"
+    await board.say({"kind": "pass", "run": run, "rank": 0, "text": '"it goes on"\n'})
+    assert await read(first) == b'"it goes on"\n'
+    await worker.close()
+    await board.hang_up()
 
 
 async def test_a_board_that_hangs_up_ends_its_tunnel_with_the_reason(token: str) -> None:
