@@ -73,6 +73,9 @@ def assignment(**other: object) -> bytes:
         "key": "00" * 32,
         "ahead_s": 0.0,
         "files": [],
+        "beside": [0],
+        "memory_bytes": 1 << 33,
+        "given": [[0, 1, 1e9, 1e-4, 0.0]],
     }
     return json.dumps(message | other).encode() + b"\n"
 
@@ -100,6 +103,11 @@ def with_spec(**other: object) -> bytes:
         assignment(files=[["../../../etc/passwd", 3]]),
         assignment(key=None),
         assignment(files=[["a" * 64, 3]]),
+        assignment(beside="all"),
+        assignment(memory_bytes=None),
+        assignment(given=[[0, 7, 1e9, 1e-4, 0.0]]),
+        assignment(given=[[0, 1, -1e9, 1e-4, 0.0]]),
+        assignment(given=[[0, 1, 1e9]]),
     ],
 )
 def test_what_no_server_of_ours_says_is_refused_in_a_sentence(answers, text: bytes) -> None:
