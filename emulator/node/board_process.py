@@ -183,10 +183,11 @@ class BoardProcess:
         _have_clock_of_server(ahead_s)
         here = Here(spec, self.address)
         beside = tuple(int(one) for one in message["beside"])
+        most_bytes = min(self.memory_bytes, max(0, int(message["memory_bytes"])))
         pairs = tuple(_pair(pair, len(spec.cluster.devices)) for pair in message["given"])
         given = Assignment(spec, plan, requests, here, False, results, source, key, beside, pairs)
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
-        _limit(self.child.pid, min(self.memory_bytes, int(message["memory_bytes"])))
+        _limit(self.child.pid, most_bytes)
 
     def _fetch(self, files: Sequence[Sequence[Any]], results: Path) -> None:
         """Have these slices where the device process looks for them; what comes meanwhile waits."""
