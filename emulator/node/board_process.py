@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -126,6 +127,7 @@ class BoardProcess:
     def _handle(self, message: Message, results: Path) -> None:
         match message["type"]:
             case "who":
+                self.address = self.address or _address_toward(message["toward"])
                 free = {"available_bytes": self.memory_bytes, "address": self.address}
                 known = known_calibration()
                 device = known.as_in_runs().device if known else None
@@ -185,7 +187,8 @@ class BoardProcess:
         beside = tuple(int(one) for one in message["beside"])
         most_bytes = min(self.memory_bytes, max(0, int(message["memory_bytes"])))
         pairs = tuple(_pair(pair, len(spec.cluster.devices)) for pair in message["given"])
-        given = Assignment(spec, plan, requests, here, False, results, source, key, beside, pairs)
+        paced = message["paced"] is True
+        given = Assignment(spec, plan, requests, here, paced, results, source, key, beside, pairs)
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
         _limit(self.child.pid, most_bytes)
 
@@ -281,6 +284,17 @@ class BoardProcess:
             self.child.kill()
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.child.pid, 0)
+
+
+def _address_toward(other: str) -> str:
+    """Where a board at this address may connect to this machine. Raises `RunError`."""
+    try:
+        kind = socket.AF_INET6 if ip_address(other).version == 6 else socket.AF_INET
+        with socket.socket(kind, socket.SOCK_DGRAM) as sock:
+            sock.connect((other, 9))  # sends nothing
+            return str(sock.getsockname()[0])
+    except (ValueError, OSError) as error:
+        raise RunError(f"No way leads from here to the board at {other[:60]!r} ({error}).") from error
 
 
 def _pair(said: Sequence[float], devices: int) -> PairMeasurement:

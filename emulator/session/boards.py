@@ -1,7 +1,8 @@
 """The boards of a run as its network: the connections between them are what is there.
 
 Each is reached over a socket that leads through the server to a process on the board (`emulator/node/`).
-Their clocks are compared, their links are measured, then each runs a device process.
+Their clocks are compared, their links are measured, then each runs a device process. A device that is no
+board has such a process on the server (`played.py`), which paces it as it is drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from engine.domain.units import human, human_s
 from engine.experiments.execution.version import code_version
 from engine.models.weights.store import source_of
 from engine.ops.sizes import weight_bytes
-from engine.runs.children import Child
+from engine.runs.children import Child, Message
 from engine.worlds.real.device_process import Assignment
 
 HELLO_S, PROBE_S = 60.0, 30.0
@@ -47,7 +48,7 @@ class BoardsNetwork:
         self.cluster, self.spec = spec.cluster, spec
         self.key = secrets.token_hex(32)
         self.boards = [
-            Board(rank, device.name, device.node, sock, Path())
+            Board(rank, device.name, device.node or f"{device.name} (the server)", sock, Path())
             for rank, (device, sock) in enumerate(zip(spec.cluster.devices, sockets, strict=True))
         ]
         self.addresses: list[str] = []
@@ -57,8 +58,15 @@ class BoardsNetwork:
         self.pairs: dict[tuple[int, int], PairMeasurement] = {}
 
     def __enter__(self) -> BoardsNetwork:
-        for board in self.boards:
-            said = board.ask("hello", HELLO_S, type="who")
+        played = {device.name for device in self.cluster.devices if not device.node}
+        said_by: dict[str, Message] = {}
+        toward = ""
+        for board in sorted(self.boards, key=lambda board: board.name in played):
+            said = board.ask("hello", HELLO_S, type="who", toward=toward if board.name in played else "")
+            toward = toward or said["address"]
+            said_by[board.name] = said
+        for board, device in zip(self.boards, self.cluster.devices, strict=True):
+            said = said_by[board.name]
             if said["version"] != code_version(on_shapes=False):
                 raise RunError(
                     f"Board {board.node} has another version of EdgeLoom ({said['version'][:20]}) than the "
@@ -66,7 +74,8 @@ class BoardsNetwork:
                     board.name,
                 )
             self.addresses.append(said["address"])
-            self.rows.append(DeviceSpec.model_validate(said["row"]) if said["row"] else None)
+            row = DeviceSpec.model_validate(said["row"]) if said["row"] else None
+            self.rows.append(device if board.name in played else row)
             self._check_memory(board, said["available_bytes"])
             self.ahead_s.append(self._clock_of(board))
         return self
@@ -102,7 +111,8 @@ class BoardsNetwork:
         if board.slices is not None:
             raise SpecError(f"{name} is the board {board.node}: it takes part in a run once.")
         plan, spec = given.plan, given.spec
-        beside = [one.rank for one in self.boards if one.node == board.node]
+        drawn = spec.cluster.devices
+        beside = [one for one, device in enumerate(drawn) if device.node == drawn[rank].node]
         needed = {one: _needed_bytes(spec, plan, one) for one in beside}
         available = min(self.boards[one].available_bytes for one in beside)
         if sum(needed.values()) > available:
@@ -118,7 +128,8 @@ class BoardsNetwork:
         board.send(
             type="assign",
             rank=rank,
-            spec=_without_places(spec).model_dump(mode="json"),
+            spec=_without_places(spec, is_played=not drawn[rank].node).model_dump(mode="json"),
+            paced=not drawn[rank].node,
             plan=plan.model_dump(mode="json"),
             requests=[request.model_dump(mode="json") for request in given.requests],
             key=self.key,
@@ -203,7 +214,7 @@ def _needed_bytes(spec: RunSpec, plan: Plan, rank: int) -> int:
     return PROCESS_BYTES + sum(2 * weight_bytes(spec.model, one.slice) for one in held)
 
 
-def _without_places(spec: RunSpec) -> RunSpec:
-    """The run as a board gets it: nothing of where files are on the server."""
+def _without_places(spec: RunSpec, is_played: bool) -> RunSpec:
+    """The run as a board gets it: nothing of where files are on the server, nor of its times."""
     ref: WeightsRef = spec.weights.model_copy(update={"directory": ""})
-    return spec.model_copy(update={"weights": ref, "profile": None})
+    return spec.model_copy(update={"weights": ref, "profile": spec.profile if is_played else None})

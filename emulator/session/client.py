@@ -19,6 +19,7 @@ from emulator.network.probe import probe
 from emulator.session.isolation import Isolated, prepare
 from emulator.session.limits import Guard, limits_here
 from emulator.session.notes import notes
+from emulator.session.played import with_played
 from emulator.session.turns import Turn, Wait, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
@@ -53,7 +54,7 @@ def emulate(
 ) -> RunReport:
     """Run `spec` on an emulated network; its report, which is also the last event. `made`: the plan that was
     made of it before, if any. `boards` gives sockets that lead to the boards that its devices are, in their
-    order.
+    order; devices that are none are played here.
 
     `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
     Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
@@ -77,7 +78,8 @@ def emulate(
         turn(queue_name(), waiting, give_up, beside_comparisons=spec.is_paced) as mine,
         MemoryGroup(limits.memory_bytes) as group,
         Isolated(SERVER, state, mine, group.procs, _directories_of(spec)) as session,
-        boards or nullcontext(()) as sockets,
+        boards or nullcontext(()) as of_boards,
+        with_played(spec, of_boards) if spec.on_nodes else nullcontext(()) as sockets,
     ):
         client = _SessionClient(session, mine, on_events, asked, Guard(limits, group))
         return client.run(with_profile(spec), made, sockets)

@@ -32,7 +32,7 @@ from engine.runs.holds import NO_LIMIT, Most, check_holds
 from engine.runs.host_kernels import known_kernels, probing, use_host_kernels
 from engine.runs.made_plan import MadePlan
 from engine.runs.native import Simulated
-from engine.runs.on_nodes import check_on_nodes
+from engine.runs.on_nodes import check_keeps_up, check_on_nodes, played_by_server
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
@@ -192,7 +192,10 @@ class _Execution:
             expected_trace, outcome = simulate(undisturbed, should_stop)
             check_wall_time(spec, expected_trace)
             before = before_the_start(prepared, expected_trace, outcome)
-            dilation = choose_dilation(spec, expected_trace, host=host_times())
+            host = host_times()
+            dilation = choose_dilation(spec, expected_trace, host=host)
+            if played_by_server(spec):
+                check_keeps_up(spec, expected_trace, host)
         pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
         return _Ready(prepared, expected_trace, before, importing, dilation, pairs)
@@ -245,10 +248,11 @@ class _Execution:
 
     @contextmanager
     def _host_times(self, importing: TorchImport) -> Iterator[Callable[[], HostProfile]]:
-        """The times of this host by its table of kernels, where the dilation is to be chosen by them. A table
-        that is not there yet is measured beside what the block does.
+        """The times of this host by its table of kernels, where the dilation is to be chosen by them, or it
+        plays devices beside boards. A table that is not there yet is measured beside what the block does.
         """
-        if self.spec.dilation != "auto" or self.spec.profile is not None:
+        is_needed = self.spec.dilation == "auto" or bool(played_by_server(self.spec))
+        if not is_needed or self.spec.profile is not None:
             yield lambda: CAUTIOUS
         elif (table := known_kernels()) is not None:
             yield lambda: probed_profile(table)

@@ -27,6 +27,7 @@ from engine.domain.units import human_s
 from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
 from engine.runs.calm_tokens import calm_tokens
 from engine.runs.native import Simulated, native_parts
+from engine.runs.on_nodes import played_by_server
 from engine.runs.operations import (
     COMPARED_LEAST,
     Complaint,
@@ -141,11 +142,12 @@ def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | 
     """The prediction beside what boards did. There is no verdict: what boards and their network give is what
     there is, whatever was drawn.
     """
-    fidelity = Fidelity(backend=played.backend)
+    notes = _notes_on_played(report, played)
+    fidelity = Fidelity(backend=played.backend, notes=notes)
     if report.recoveries:
         lost = ", ".join(recovery.device for recovery in report.recoveries)
         note = f"Boards: not compared with its prediction, which knows nothing of the loss of {lost}."
-        return fidelity.model_copy(update={"notes": (note,)})
+        return fidelity.model_copy(update={"notes": (note, *notes)})
     if predicted is None:
         return fidelity
     links = " where they give less than drawn" if report.spec.slows_links else ""
@@ -153,7 +155,17 @@ def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | 
         f"Boards: predicted is the drawn cluster with the links that were measured before the run{links}, "
         "and with what its boards have measured of themselves."
     )
-    return _part_by_part("Boards", fidelity, report, played, predicted, (note,))
+    return _part_by_part("Boards", fidelity, report, played, predicted, (note, *notes))
+
+
+def _notes_on_played(report: RunReport, played: Played) -> tuple[str, ...]:
+    """Which devices were none but played by the server, and how punctual it was."""
+    names = played_by_server(report.spec)
+    if not names:
+        return ()
+    found = Lateness.of({name: stats for name, stats in played.pacing.items() if name in names})
+    late = f", and ended {found.late_frac:.1%} of their {found.operations} operations late"
+    return (f"No boards: the server played {', '.join(names)} as drawn{late if found.operations else ''}.",)
 
 
 def _part_by_part(

@@ -220,11 +220,12 @@ def _device(node: Node) -> topologies.DevicePreset | None:
 
 # Runs on them -------------------------------------------------------------------------------------
 def boards_of(cluster: ClusterSpec, must_be_there: bool = True) -> list[Node]:
-    """The boards that the devices of a cluster are, in their order. Raises `SpecError` for one that is
+    """The boards that devices of a cluster are, in their order. Raises `SpecError` for one that is
     unknown, has fewer cores than it is devices or, if they `must_be_there`, is away.
     """
     known = {node.name: node for node in Node.objects.defer("profile")}
-    found = [_known(device, known.get(device.node), must_be_there) for device in cluster.devices]
+    bound = [device for device in cluster.devices if device.node]
+    found = [_known(device, known.get(device.node), must_be_there) for device in bound]
     for name, devices in Counter(node.name for node in found).items():
         cores = (known[name].hello or {}).get("cores", devices)
         if devices > cores:

@@ -121,8 +121,8 @@ class Ends:
 
 @contextmanager
 def tunnels_of(cluster: ClusterSpec, run_id: int) -> Iterator[list[socket.socket]]:
-    """Sockets that lead to processes on the boards of a cluster, in the order of its devices. Raises
-    `SpecError` for a board that is away.
+    """Sockets that lead to processes on the boards of a cluster, in the order of the devices that are bound
+    to one. Raises `SpecError` for a board that is away.
     """
     name = f"{run_id}-{secrets.token_hex(4)}"  # a run may begin again
     with ExitStack() as stack:

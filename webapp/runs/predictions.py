@@ -15,6 +15,7 @@ from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.runs.holds import DEVICE_BYTES, SESSION_BYTES, weights_bytes
 from engine.runs.made_plan import MadePlan
+from engine.runs.on_nodes import played_by_server
 from engine.runs.predict import Prepared, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from webapp.base import budgets
@@ -85,18 +86,20 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
 
 def boards_of(spec: RunSpec) -> tuple[str, ...]:
     """The boards that a run takes: none unless it is on boards."""
-    return tuple(device.node for device in spec.cluster.devices) if spec.on_nodes else ()
+    return tuple(device.node for device in spec.cluster.devices if device.node) if spec.on_nodes else ()
 
 
 def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:
     """Cores with which a run keeps the dilation that it asks for, by its prediction without disturbances.
 
-    One where the dilation is chosen for the worker's cores, or boards compute; at native speed, one for each
-    worker of the cluster. `profile` has the times of a core, unless the run has them. Of a long run, only the
-    beginning is predicted, as much as takes `SIMULATE_S`.
+    One where the dilation is chosen for the cores; beside boards, one for each device that is played;
+    at native speed, one for each worker of the cluster. `profile` has the times of a core, unless the run has
+    them. Of a long run, only the beginning is predicted, as much as takes `SIMULATE_S`.
     """
     spec = prepared.spec
-    if spec.dilation == "auto" or spec.on_nodes:
+    if spec.on_nodes:
+        return max(1, len(played_by_server(spec)))
+    if spec.dilation == "auto":
         return 1
     if spec.dilation == "native":
         return len(spec.cluster.workers)

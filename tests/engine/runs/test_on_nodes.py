@@ -17,8 +17,10 @@ from engine.domain.scenario import (
     SlowDevice,
 )
 from engine.domain.spec import MethodOrigin
+from engine.domain.trace import Span
 from engine.runs.execute import execute
-from engine.runs.on_nodes import check_on_nodes
+from engine.runs.on_nodes import check_keeps_up, check_on_nodes, played_by_server
+from engine.worlds.real.dilation import CAUTIOUS
 from tests.support.boards import bound
 from tests.support.fake_devices import small_spec
 
@@ -36,17 +38,37 @@ def test_a_cluster_of_boards_is_right_also_where_one_board_is_several_devices():
     check_on_nodes(with_nodes(small_spec(dilation="nodes"), "pi-a", "pi-b", "pi-a"))
 
 
+def mixed(**settings):
+    return with_nodes(small_spec(dilation="nodes", **settings), "pi-a", "", "")
+
+
+def test_devices_that_are_no_boards_are_played_and_then_links_are_as_drawn():
+    check_on_nodes(mixed())
+    assert played_by_server(mixed()) == ["d1", "d2"] and not played_by_server(small_spec())
+    with pytest.raises(SpecError, match="d1 is no board but played"):
+        check_on_nodes(mixed().model_copy(update={"board_links": "given"}))
+    with pytest.raises(SpecError, match="has no device that is bound to a board"):
+        check_on_nodes(small_spec(dilation="nodes"))
+
+
+def span(device, start_s, end_s, flops):
+    return Span(device, "compute", "mlp", 0, start_s, end_s, flops=flops, bytes=2 * flops)
+
+
 @pytest.mark.parametrize(
-    ("nodes", "words"),
-    [
-        (("pi-a", "", ""), "d1 and 1 more are bound to no board"),
-        (("pi-a", "pi-b", ""), "d2 is bound to no board"),
-    ],
+    ("own_s", "others_s", "words"),
+    [(0.03, 1e-9, ""), (0.02, 1.0, "one operation would have to take 1.45 times as long")],
 )
-def test_each_device_is_a_board(nodes, words):
-    with pytest.raises(SpecError, match=words) as caught:
-        check_on_nodes(with_nodes(small_spec(dilation="nodes"), *nodes))
-    assert caught.value.fields[0][0] == "cluster"
+def test_the_server_plays_what_it_keeps_up_with_and_says_by_how_much_it_does_not(own_s, others_s, words):
+    """1e8 bytes at 6e9 byte/s, a fifth more beside others, and 0.3 ms of the runtime are 20.3 ms: that may be
+    0.7 of an operation. What boards compute is not asked.
+    """
+    trace = [span("d1", 0.0, own_s, 50_000_000), span("d0", 0.0, others_s, 50_000_000)]
+    if not words:
+        check_keeps_up(mixed(), trace, CAUTIOUS, cores=4)
+        return
+    with pytest.raises(SpecError, match=words):
+        check_keeps_up(mixed(), trace, CAUTIOUS, cores=4)
 
 
 def test_boards_get_no_code():

@@ -4,8 +4,10 @@ import type { Draft, Work } from '@/run/request/draft';
 
 interface Props {
   draft: Draft;
-  /** Whether every device of the cluster is a board. */
+  /** Whether a device of the cluster is a board. */
   bound: boolean;
+  /** The devices beside boards that are none. */
+  played: readonly { name: string }[];
   set: (patch: Partial<Draft>) => void;
   setWork: (patch: Partial<Work>) => void;
   errorOf: (path: string) => string | undefined;
@@ -41,12 +43,19 @@ export function executionText(draft: Draft): string {
 
 type Key = keyof Draft | 'token_limit_s';
 
-const fieldsOf = ({ dilationKind: kind, board_links }: Draft, bound: boolean): (Field<Key> | false)[] => [
+const aboutPlayed = (played: Props['played']): string =>
+  played.length ? ` The server plays ${played.map(({ name }) => name).join(', ')} as drawn.` : '';
+
+const fieldsOf = (
+  { dilationKind: kind, board_links }: Draft,
+  bound: boolean,
+  played: Props['played'],
+): (Field<Key> | false)[] => [
   {
     kind: 'choice',
     key: 'dilationKind',
     label: 'Time dilation',
-    help: ABOUT[kind],
+    help: kind === 'nodes' ? ABOUT.nodes + aboutPlayed(played) : ABOUT[kind],
     looks: 'segments',
     options: [
       { value: 'auto', label: 'Automatic' },
@@ -56,17 +65,18 @@ const fieldsOf = ({ dilationKind: kind, board_links }: Draft, bound: boolean): (
     ],
   },
   kind === 'fixed' && { kind: 'number', key: 'dilation', label: 'Dilation', min: 0.01, suffix: ' ×' },
-  kind === 'nodes' && {
-    kind: 'choice',
-    key: 'board_links',
-    label: 'Links between boards',
-    help: ABOUT_LINKS[board_links],
-    looks: 'segments',
-    options: [
-      { value: 'drawn', label: 'As drawn' },
-      { value: 'given', label: 'As the network is' },
-    ],
-  },
+  kind === 'nodes' &&
+    played.length === 0 && {
+      kind: 'choice',
+      key: 'board_links',
+      label: 'Links between boards',
+      help: ABOUT_LINKS[board_links],
+      looks: 'segments',
+      options: [
+        { value: 'drawn', label: 'As drawn' },
+        { value: 'given', label: 'As the network is' },
+      ],
+    },
   {
     kind: 'choice',
     key: 'compute_model',
@@ -104,11 +114,11 @@ const fieldsOf = ({ dilationKind: kind, board_links }: Draft, bound: boolean): (
 ];
 
 /** How the run is executed: dilation, compute model, seed, failover and limits. */
-export function ExecutionForm({ draft, bound, set, setWork, errorOf }: Props) {
+export function ExecutionForm({ draft, bound, played, set, setWork, errorOf }: Props) {
   const { token_limit_s } = draft.workload;
   return (
     <Fields<Draft & Pick<Work, 'token_limit_s'>>
-      fields={fieldsOf(draft, bound)}
+      fields={fieldsOf(draft, bound, played)}
       values={{ ...draft, token_limit_s }}
       set={(patch) => ('token_limit_s' in patch ? setWork(patch) : set(patch))}
       errorOf={(key) => errorOf(key === 'token_limit_s' ? `workload.${key}` : key)}

@@ -66,7 +66,8 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const advised = useAdvice(pair && request && { ...pair, workload: request.workload });
   const prediction = usePrediction(request);
   const byHand = draft.params[draft.strategy]?.plan ?? null;
-  const bound = cluster !== undefined && cluster.devices.every((device) => device.node);
+  const bound = cluster?.devices.some((device) => device.node) ?? false;
+  const played = bound ? (cluster?.devices.filter((device) => !device.node) ?? []) : [];
   const own = usePrediction(request && byHand ? withoutPlan(request) : null);
   const start = useChange('runs', startRun);
   const set = (patch: Partial<Draft>) => {
@@ -203,7 +204,14 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           <ScenarioForm draft={draft} cluster={cluster} set={set} />
         </FoldedSection>
         <FoldedSection {...state('Execution')} about={executionText(draft)} key={`${bound}`} open={bound}>
-          <ExecutionForm draft={draft} bound={bound} set={set} setWork={setWork} errorOf={errorOf} />
+          <ExecutionForm
+            draft={draft}
+            bound={bound}
+            played={played}
+            set={set}
+            setWork={setWork}
+            errorOf={errorOf}
+          />
         </FoldedSection>
         <FoldedSection {...state('Labels')} about="name, tags and notes, to find the run again">
           <LabelsForm draft={draft} set={set} errorOf={errorOf} />

@@ -1,0 +1,76 @@
+"""A run on a board and on devices that the server plays beside it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import median
+
+import pytest
+
+from emulator.session.played import with_played
+from engine.domain.errors import SpecError
+from engine.domain.events import Event
+from engine.domain.spec import WeightsRef
+from engine.domain.trace import Mark, Span
+from engine.models import catalogue
+from engine.models.reference import transformers_outputs
+from engine.models.reference.process import one_process
+from engine.runs.predict import prepare, simulate
+from tests.support.boards import board_process, bound, run_on
+from tests.support.small_cases import spec_of, star
+
+MODEL, _ = catalogue.resolve("tiny-llama", "random")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> WeightsRef:
+    folder = tmp_path_factory.mktemp("model")
+    transformers_outputs.library_model(spec_of("single", MODEL, star((1e8,)))).save_pretrained(folder)
+    return WeightsRef(kind="directory", directory=str(folder))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def reference():
+    with one_process():
+        yield
+
+
+def mixed(weights: WeightsRef, flop_per_s: float, **changes):
+    """`d0` is a board; `d1`, of this speed, is drawn alone."""
+    spec = bound(spec_of("megatron", MODEL, star((1e8, flop_per_s)), new_tokens=4))
+    d0, d1 = spec.cluster.devices
+    devices = (d0, d1.model_copy(update={"node": ""}))
+    cluster = spec.cluster.model_copy(update={"devices": devices})
+    return spec.model_copy(update={"cluster": cluster, "weights": weights} | changes)
+
+
+def computed_s(trace: list[Event], device: str) -> dict[str, list[float]]:
+    """How long its operations took, by their names."""
+    found = defaultdict(list)
+    for item in trace:
+        if isinstance(item, Span) and item.kind == "compute" and item.device == device:
+            found[item.name].append(item.end_s - item.start_s)
+    return found
+
+
+def test_a_board_and_a_played_device_give_the_right_tokens_and_the_played_one_is_as_slow_as_drawn(
+    weights, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "server"))
+    spec, events = mixed(weights, 1e7), []
+    with board_process(tmp_path / "board") as (_, sock), with_played(spec, [sock]) as socks:
+        report = run_on(spec, socks, events.append)
+    assert report.outcome.kind == "finished", report.outcome
+    assert report.correctness.token_identical is True and report.world == "nodes"
+    drawn, took = computed_s(simulate(prepare(spec))[0], "d1"), computed_s(events, "d1")
+    assert drawn.keys() == took.keys() and drawn
+    for name, times_s in took.items():
+        assert median(times_s) >= 0.999 * median(drawn[name]), name
+    assert any("the server played d1 as drawn" in note for note in report.fidelity.notes)
+    assert not any(isinstance(item, Mark) and item.name == "device_lost" for item in events)
+    assert not list((tmp_path / "server").glob("edgeloom/node-runs/*")), "it leaves nothing"
+
+
+def test_a_device_that_the_server_cannot_play_as_fast_as_drawn_is_refused_before_anything_starts(weights):
+    with pytest.raises(SpecError, match=r"the server cannot play d1 as fast as drawn: .* times as long"):
+        run_on(mixed(weights, 1e15, compute_model="flops"), [], lambda event: None)
