@@ -187,7 +187,7 @@ async def test_a_board_hears_that_its_run_is_over_when_redis_has_gone(token: str
     killed = [one["id"] for one in client().client_list() if one["cmd"] == "blpop"]
     for one in killed:
         client().client_kill_filter(_id=one)
-    assert killed and await board.heard() == {"kind": "closed", "run": run, "why": ""}
+    assert killed and await board.heard() == {"kind": "closed", "run": run, "rank": 0, "why": ""}
     await worker.close()
     await board.hang_up()
 
