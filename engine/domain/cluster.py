@@ -58,7 +58,8 @@ class DeviceSpec(Value):
     memory_byte_per_s: Positive = Field(description="Memory bandwidth, byte/s.")
     on_chip_weight_bytes: Positive | None = Field(
         default=None,
-        description="Part of memory for weights on chip; other weights stay off chip. Empty: all of it.",
+        description="Part of memory for weights of layers on chip, whatever the method; others are off chip. "
+        "Empty: all of it.",
     )
     tile_memory_bytes: Positive | None = Field(
         default=None,

@@ -20,6 +20,8 @@ from engine.ops.sizes import table_bytes, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 
 ENDS = ("embed", "lm_head")
+ON_CHIP = "give it more on_chip_weight_bytes, or add devices that take a share"
+"""What may be done where weights do not fit on a chip."""
 NOTHING_CACHED = (0, 0)
 """Rows and bytes of a KV cache that does not exist yet."""
 
@@ -29,15 +31,26 @@ def is_of_cache(name: str, cache: str) -> bool:
     return name == cache or name.startswith(f"{cache}/")
 
 
+def is_on_chip(piece: Slice) -> bool:
+    """Whether `piece` counts among the weights that `on_chip_weight_bytes` limits: those of layers, but not
+    a norm alone.
+    """
+    return piece.layer >= 0 and (piece.axis == "all" or piece.start < piece.stop)
+
+
 class Ledger:
-    """Weights, KV cache and the working set of the running operation, against `memory_bytes`.
+    """Weights, KV cache and the working set of the running operation, against `memory_bytes`; and weights of
+    layers against `on_chip_bytes`, where a device has such a limit.
 
     Raises `OutOfMemory` at the first byte too many.
     """
 
-    def __init__(self, device: str, memory_bytes: float, model: ModelSpec):
+    def __init__(
+        self, device: str, memory_bytes: float, model: ModelSpec, on_chip_bytes: float | None = None
+    ):
         self.device = device
         self.memory_bytes = memory_bytes
+        self.on_chip_bytes = on_chip_bytes
         self.model = model
         self.resident: dict[Slice, int] = {}
         self._of_layer: defaultdict[int, dict[Slice, None]] = defaultdict(dict)  # the resident slices of each
@@ -76,7 +89,16 @@ class Ledger:
             self._met.setdefault(layer, set()).update(met)
         self.weights_bytes += size
         self._check(0, "weights")
+        if self.on_chip_bytes is not None:
+            self._check_on_chip(self.on_chip_bytes)
         return size
+
+    def _check_on_chip(self, limit_bytes: float) -> None:
+        need = sum(size for piece, size in self.resident.items() if is_on_chip(piece))
+        if need > limit_bytes:
+            raise OutOfMemory(
+                self.device, need, int(limit_bytes), "weights of layers on chip", remedy=ON_CHIP
+            )
 
     def _model_of(self, piece: Slice) -> ModelSpec:
         return draft_of(self.model) if piece.draft else self.model

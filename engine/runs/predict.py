@@ -33,6 +33,7 @@ from engine.runs.replan import recover
 from engine.strategies.outside import errors_of
 from engine.strategies.registry import rule_of, strategy, strategy_of
 from engine.strategies.shared.by_hand import editable
+from engine.strategies.shared.demand import check_on_chip
 from engine.worlds.common.source import RealSource, SimulatedSource
 from engine.worlds.simulated.device import Decisions
 from engine.worlds.simulated.world import Programs, SimulatedWorld, no_search_for_cycles
@@ -131,6 +132,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...], made: Plan | None = No
             f"{chosen.Layout.__name__}."
         )
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
+    check_on_chip(cluster, spec.model, plan)
     check_scheduler(chosen, plan, spec.workload)
     return plan
 

@@ -18,6 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request, Workload
 from engine.strategies.registry import strategy
+from engine.strategies.shared.demand import check_on_chip
 
 UNKNOWN_TOKEN = 0
 """The token id in the simulated world, which counts tokens without computing them."""
@@ -126,6 +127,7 @@ def replan(spec: RunSpec, plan: Plan, cluster: ClusterSpec, requests: tuple[Requ
     rows = workload.prompt_tokens or 0
     replanned = chosen.replan(plan, cluster, spec.model, workload, params)
     replanned.validate_cover(spec.model, rows, generates=spec.workload.new_tokens > 0)
+    check_on_chip(cluster, spec.model, replanned)
     return replanned.model_copy(update={"version": plan.version + 1})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -52,8 +53,8 @@ class Room(NamedTuple):
 def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> dict[int, float]:
     """Bytes that each worker has for layers, by rank in the order of computation.
 
-    A device's memory minus its part of `ends` (embedding and head) and the largest working set. Raises
-    `PlanError` if the source has too little memory for its ends alone.
+    A device's memory minus its part of `ends` (embedding and head) and the largest working set, and no more
+    than it has on chip for weights. Raises `PlanError` if the source has too little memory for its ends.
     """
     ranks = source_first(cluster)
     ops = {rank: [*block_ops(model, demand)] for rank in ranks}
@@ -62,7 +63,11 @@ def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pla
         ops[rank] = beside_rows(model, demand, model.num_kv_heads, ops[rank])
     check_memory(cluster, model, ends, {}, ops, "the source needs room for embedding and head")
     taken = [weights_bytes(ends, model, rank) + working_bytes(model, ops[rank]) for rank in ranks]
-    return {rank: cluster.devices[rank].usable_bytes - size for rank, size in zip(ranks, taken, strict=True)}
+    devices = [cluster.devices[rank] for rank in ranks]
+    return {
+        rank: min(device.usable_bytes - size, device.on_chip_weight_bytes or inf)
+        for rank, device, size in zip(ranks, devices, taken, strict=True)
+    }
 
 
 def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> tuple[Room, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Literal
 
 from pydantic import Field
@@ -97,6 +98,8 @@ class MemberShare:
     fixed_bytes: int
     kv_row_bytes: int
     memory_bytes: float
+    on_chip_bytes: float = inf
+    """How much of all weights may be there at the same time."""
 
     @property
     def streamable(self) -> tuple[int, ...]:
@@ -137,7 +140,10 @@ def shares_in(
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
         kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
         memory_bytes = cluster.devices[rank].usable_bytes
-        shares.append(MemberShare(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
+        on_chip_bytes = cluster.devices[rank].on_chip_weight_bytes or inf
+        shares.append(
+            MemberShare(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes, on_chip_bytes)
+        )
     return tuple(shares)
 
 
@@ -189,6 +195,8 @@ def streams_as_needed(share: MemberShare, window: int, rows: int) -> Streams:
     from_rows = 0
     for level in levels:
         streams += [(block, from_rows) for block in order[len(streams) : level]]
+        if share.weights_bytes(order[:level], window) > share.on_chip_bytes:
+            continue
         free = share.memory_bytes - share.need_bytes(order[:level], window, 0)
         if free >= rows * share.kv_row_bytes:
             return tuple(streams)
@@ -263,9 +271,15 @@ def _check_memory(
     rows = demand.memory_rows
     short = []
     for share in shares:
-        need = share.need_bytes([block for block, _ in streams[share.rank]], window, rows)
+        name_of = cluster.devices[share.rank].name
+        streaming = [block for block, _ in streams[share.rank]]
+        need = share.need_bytes(streaming, window, rows)
         if need > share.memory_bytes:
-            short.append(f"{cluster.devices[share.rank].name} {needs_and_has(need, share.memory_bytes)}")
+            short.append(f"{name_of} {needs_and_has(need, share.memory_bytes)}")
+        weights = share.weights_bytes(streaming, window)
+        if weights > share.on_chip_bytes:
+            have = needs_and_has(weights, share.on_chip_bytes, " for weights of layers on chip")
+            short.append(f"{name_of} {have}")
     if short:
         raise PlanError(
             f"{name}: {', '.join(short)}: give it more memory, take a smaller window or ratio, "

@@ -100,7 +100,9 @@ class Device(ABC):
         self.conditions = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario))
         self.emit = emit
         self.traced = True
-        self.ledger = Ledger(self.device.name, self.device.usable_bytes, spec.model)
+        self.ledger = Ledger(
+            self.device.name, self.device.usable_bytes, spec.model, self.device.on_chip_weight_bytes
+        )
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
         self.sequences: Sequences = defaultdict(count)  # of messages to send, by receiver and tag
