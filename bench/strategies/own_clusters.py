@@ -15,23 +15,44 @@ from bench.strategies.wins import Home, best_of, described, predictions, spec_of
 from bench.tables.rows import Table
 from engine.domain.units import human_s
 from engine.domain.workload import Workload
+from engine.runs.predict import predict
 
-BURST_OF_FOUR = Workload(prompt_tokens=128, new_tokens=32, requests=4, pattern="bursty")
 ANSWER = Workload(prompt_tokens=128, new_tokens=32)
+BURST_OF_FOUR = ANSWER.model_copy(update={"requests": 4, "pattern": "bursty"})
+OUTGROWN = Workload(prompt_tokens=128, new_tokens=320, assumed_tokens=160)
+"""Answers that outgrow what plans are made for, and with it the memory for KV caches (LIME, section V-A)."""
+OUTGROWN_BURST = OUTGROWN.model_copy(update={"requests": 2, "pattern": "bursty"})
+CHIP_ANSWER = Workload(prompt_tokens=16, new_tokens=8)
+PASS = Workload(prompt_tokens=256, new_tokens=1)
+PICTURE = Workload(prompt_tokens=32, new_tokens=64)
+UNDER_PRESSURE = {"kv_pressure": "recompute"}
+"""What LIME's baselines do once KV caches exhaust the memory (section V-A), of those that offer it."""
 
 
 class Own(NamedTuple):
-    """A run of a paper's own testbed, what the paper has there, and the baselines that it compares with: none
-    where that is the same method on one device alone. `why` another method is as fast or faster, if one is.
+    """A run of a paper's own testbed, what the paper has there, and the baselines that it compares with.
+    `alone` is the cluster of one device on which the paper runs the same method, if it does. `why` another
+    method is as fast or faster, if one is.
     """
 
     home: Home
     published: str
     rivals: tuple[str, ...]
+    alone: str = ""
     why: str = ""
 
     def but(self, why: str) -> Own:
         return self._replace(why=why)
+
+    def beside(self, alone: str) -> Own:
+        return self._replace(alone=alone)
+
+    @property
+    def alone_s(self) -> float | None:
+        """The time on one device: of the method on the cluster `alone`, else None."""
+        if not self.alone:
+            return None
+        return predict(spec_of(self.home._replace(cluster=self.alone), self.home.strategy, {})).latency_s
 
 
 def _of(strategy: str, cluster: str, model: str, workload: Workload, published: str, *rivals: str) -> Own:
@@ -40,6 +61,12 @@ def _of(strategy: str, cluster: str, model: str, workload: Workload, published: 
 
 OF_LIME = ("tpi_llm", "tpi_llm_offload", "galaxy", "pipeline_offload", "gpipe", "edgeshard")
 
+
+ONE_FITS = (
+    "the model fits on one device, which the method then leaves all layers; what devices could share, "
+    "attention without weights, is 2 % of a layer"
+)
+OF_EDGEFORMER = ("accelerate", "deepspeed", "galaxy")
 
 OWN: tuple[Own, ...] = (
     _of(
@@ -51,30 +78,57 @@ OWN: tuple[Own, ...] = (
         "single",
         "megatron",
     ),
+    *(
+        _of(
+            "edgeformer",
+            f"papers/{cluster}",
+            "opt-1.3b",
+            PASS,
+            "2.01 times Accelerate (abstract)",
+            *OF_EDGEFORMER,
+        ).but(ONE_FITS)
+        for cluster in ("edgeformer-3", "edgeformer-20-20-13", "edgeformer-20-13-13", "edgeformer-20-13-7")
+    ),
     _of(
         "edgeformer",
-        "papers/edgeformer-3",
+        "papers/edgeformer-8",
         "opt-1.3b",
-        Workload(prompt_tokens=256, new_tokens=1),
-        "2.01 times Accelerate (abstract)",
-        "accelerate",
-        "deepspeed",
-        "galaxy",
-    ).but(
-        "the model fits on one device, which the method then leaves all layers; what devices could share, "
-        "attention without weights, is 2 % of a layer"
+        PASS,
+        "2.93 to 3.05 times one device (figure 11)",
+        "single",
+    ).but(ONE_FITS),
+    _of(
+        "lime", "papers/lime-e1-least", "llama-2-13b", OUTGROWN, "1.4 times the best (section V-B)", *OF_LIME
+    ),
+    _of(
+        "lime",
+        "papers/lime-e1-least",
+        "llama-2-13b",
+        OUTGROWN_BURST,
+        "1.9 times the best (section V-B)",
+        *OF_LIME,
     ),
     _of("lime", "papers/lime-e3", "llama-3.3-70b", ANSWER, "1.7 times the best (abstract)", *OF_LIME).but(
         "all memory is there, so LIME is a pipeline, in which one device after the other reads its weights; "
         "tensor parallelism reads them on all at once"
     ),
     _of("lime", "papers/lime-e3", "llama-3.3-70b", BURST_OF_FOUR, "3.7 times the best (abstract)", *OF_LIME),
-    _of("lime", "papers/lime-setting-3", "llama-3.3-70b", ANSWER, "others end (section V-C)", *OF_LIME),
+    *(
+        _of(
+            "lime",
+            f"papers/lime-setting-{number}",
+            "llama-3.3-70b",
+            ANSWER,
+            "others end (section V-C)",
+            *OF_LIME,
+        )
+        for number in (1, 2, 3)
+    ),
     _of(
         "adaptlink",
         "papers/adaptlink-5",
         "llava-13b",
-        Workload(prompt_tokens=32, new_tokens=64),
+        PICTURE,
         "1.20 times layers by Accelerate (table 1)",
         "accelerate",
     ).but(
@@ -85,10 +139,21 @@ OWN: tuple[Own, ...] = (
         "mcu",
         "mcu-8",
         "mcu-tinyllama",
-        Workload(prompt_tokens=128, new_tokens=1),
-        "26.1 times one chip (section V-B)",
+        Workload(prompt_tokens=16, new_tokens=1),
+        "9.9 times one chip per block (section V-B)",
+    ).beside("mcu-1"),
+    _of("mcu", "mcu-8", "mcu-tinyllama", CHIP_ANSWER, "26.1 times one chip per block (section V-B)")
+    .beside("mcu-1")
+    .but(
+        "a chip fetches every block anew, as printed; TPI-LLM with offloading keeps on chip what else fits, "
+        "two of sixteen blocks"
     ),
 )
+
+
+def predicted(own: Own) -> dict[str, float]:
+    """Seconds by method, its own with defaults; without a KV cache's room all others recompute."""
+    return predictions(own.home, UNDER_PRESSURE)
 
 
 def measure_own_clusters() -> Table:
@@ -97,11 +162,11 @@ def measure_own_clusters() -> Table:
     for own in OWN:
         home = own.home
         sys.stderr.write(f"  {home.strategy} on {home.cluster}\n")
-        predicted = predictions(home)
-        own_s = predicted.pop(home.strategy, None)
-        rivals = {name: predicted[name] for name in own.rivals if name in predicted}
-        single_s = predicted.get("single")
-        names, other_s = best_of(predicted) if predicted else ([], None)
+        others = predicted(own)
+        own_s = others.pop(home.strategy, None)
+        rivals = {name: others[name] for name in own.rivals if name in others}
+        single_s = own.alone_s or others.get("single")
+        names, other_s = best_of(others) if others else ([], None)
         rows.append(
             (
                 home.strategy,
@@ -116,8 +181,9 @@ def measure_own_clusters() -> Table:
             )
         )
     title = (
-        "The time of all requests, predicted with default parameters. A factor is the other's time over the "
-        "method's: above 1 the method is faster. “–”: it has no plan there, or does not finish."
+        "The time of all requests, predicted with default parameters; other methods that can compute tokens "
+        "again whose KV caches do not fit do so. A factor is the other's time over the method's: above 1 the "
+        "method is faster. “–”: it has no plan there, or does not finish."
     )
     columns = (
         "method",

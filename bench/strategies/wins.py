@@ -204,13 +204,16 @@ def spec_of(home: Home, name: str, params: Mapping[str, Any]) -> RunSpec:
     )
 
 
-def predictions(home: Home) -> dict[str, float]:
-    """Seconds by method: the home's own with its parameters, all others without loss. Those without a plan,
-    or that do not finish, are missing.
+def predictions(home: Home, others: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """Seconds by method: the home's own with its parameters, all others without loss and with those of
+    `others` that they have. Those without a plan, or that do not finish, are missing.
     """
     found = {}
     for chosen in STRATEGIES:
-        params = home.params if chosen.name == home.strategy else chosen.lossless_params()
+        params = dict(home.params)
+        if chosen.name != home.strategy:
+            given = {name: one for name, one in (others or {}).items() if name in chosen.Params.model_fields}
+            params = chosen.lossless_params() | given
         try:
             report = predict(spec_of(home, chosen.name, params))
         except EdgeLoomError:
@@ -230,6 +233,8 @@ def described(spec: RunSpec) -> str:
     """The cluster, the model and the workload in a few words."""
     cluster, work = spec.cluster, spec.workload
     size = f"{work.prompt_tokens}+{work.new_tokens} tokens"
+    if work.assumed_tokens:
+        size += f", planned for {work.assumed_tokens}"
     burst = f", {work.requests} at once" if work.pattern == "bursty" else ""
     name = cluster.name
     if name.startswith("star-"):

@@ -193,7 +193,7 @@ def test_published_testbeds_load_by_name_and_say_what_is_published(name: str) ->
 
 
 def test_the_list_of_clusters_has_no_published_testbed() -> None:
-    assert len(topologies.paper_names()) == 14
+    assert len(topologies.paper_names()) == 15
     assert not any("/" in name for name in topologies.names())
 
 
