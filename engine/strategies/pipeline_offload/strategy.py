@@ -52,6 +52,9 @@ from engine.strategies.shared.stages import (
 Schedule = Literal["continuous", "flush"]
 LENGTHS = 32
 """Lengths of answers for which stages are tried where the true one is known."""
+MOST_LAYERS = 60_000
+"""A run that computes more layers is not played for other lengths: a play of 640 tokens and 80 layers takes 2 s.
+"""
 
 
 class PipelineOffloadParams(DivisibleParams):
@@ -115,7 +118,7 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
         plan = plan_for(workload)
         if params.plan is not None:
             return plan
-        return best_of_lengths(self, cluster, model, workload, plan, plan_for, LENGTHS)
+        return best_of_lengths(self, cluster, model, workload, plan, plan_for, LENGTHS, MOST_LAYERS)
 
     def _plan_for(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams

@@ -21,6 +21,8 @@ MOST_LAYERS = 2_000
 """A run that computes more layers, over all tokens and requests, is not played: of 160 tokens and
 80 layers LIME took 37 s in place of 15, prediction included.
 """
+FEW = 3
+"""Lengths that are tried for a longer run, of a method whose runs are quickly played."""
 
 
 def best_of_lengths(
@@ -31,18 +33,21 @@ def best_of_lengths(
     plan: Plan[LayoutT],
     plan_for: Callable[[Workload], Plan[LayoutT]],
     number: int,
+    most_layers: int = MOST_LAYERS,
 ) -> Plan[LayoutT]:
     """`plan`, which is that for `workload`; where plans know how long answers become, the one of it and of
     those for `number` other assumed lengths whose run ends first. Each is played to its last token, because
-    weights that stream from some length on cost nothing before it; a run of more than `MOST_LAYERS` is not.
+    weights that stream from some length on cost nothing before it; a run of more than `most_layers` is not,
+    and of one of more than `MOST_LAYERS` only `FEW` lengths are tried.
     """
     demand = demand_of(model, workload, method.batches_bursts)
     if demand.true is not demand or not demand.generates:
         return plan
-    if model.num_layers * demand.new_tokens * demand.sequences > MOST_LAYERS:
+    layers = model.num_layers * demand.new_tokens * demand.sequences
+    if layers > most_layers:
         return plan
     plans = [plan]
-    for length in _lengths(model, demand, number):
+    for length in _lengths(model, demand, number if layers <= MOST_LAYERS else FEW):
         with suppress(PlanError):
             other = plan_for(workload.model_copy(update={"assumed_tokens": length}))
             if other not in plans:
