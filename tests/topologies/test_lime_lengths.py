@@ -19,11 +19,12 @@ LEAST = {
 """The model and the least share of the memory with which a pipeline holds it and 160 tokens of a burst."""
 
 
-def spec_of(testbed, strategy, new_tokens, assumed_tokens=0, requests=1, **params):
+def spec_of(testbed, strategy, new_tokens, assumed_tokens=0, requests=1, share=None, **params):
     cluster = topologies.load(f"papers/{testbed}")
-    name, share = LEAST[testbed]
+    name, holds = LEAST[testbed]
     devices = tuple(
-        device.model_copy(update={"memory_bytes": share * device.memory_bytes}) for device in cluster.devices
+        device.model_copy(update={"memory_bytes": (share or holds) * device.memory_bytes})
+        for device in cluster.devices
     )
     model, weights = catalogue.resolve(name, "random")
     return RunSpec(
@@ -59,3 +60,14 @@ def test_pipelines_that_compute_tokens_again_have_a_plan_for_320_new_tokens(test
     kept_rows = prepare(spec).plan.layout.kv_rows
     assert kept_rows is None or 0 < kept_rows < 128 + 320 - 1
     assert not is_burst or kept_rows is not None, "the caches of a burst outgrow what is left"
+
+
+@pytest.mark.long("engine", "topologies")
+@pytest.mark.parametrize(("share", "least", "most"), [(0.45, 1.08, 1.12), (0.562, 0.999, 1.001)])
+def test_kv_transfer_has_an_effect_on_e1_only_once_its_disks_are_waited_for(share, least, most):
+    specs = [
+        spec_of("lime-e1", "lime", 640, 160, share=share, planner="paper", kv_transfer=transfer)
+        for transfer in (True, False)
+    ]
+    with_s, without_s = (predict(spec).tpot_s for spec in specs)
+    assert least < without_s / with_s < most

@@ -53,8 +53,7 @@ Schedule = Literal["continuous", "flush"]
 LENGTHS = 32
 """Lengths of answers for which stages are tried where the true one is known."""
 MOST_LAYERS = 60_000
-"""A run that computes more layers is not played for other lengths: a play of 640 tokens and 80 layers takes 2 s.
-"""
+"""A run that computes more layers is not played for other lengths: 640 tokens of 80 layers take 2 s."""
 
 
 class PipelineOffloadParams(DivisibleParams):
