@@ -146,7 +146,7 @@ OWN: tuple[Own, ...] = (
     .beside("mcu-1")
     .but(
         "a chip fetches every block anew, as printed; TPI-LLM with offloading keeps on chip what else fits, "
-        "two of sixteen blocks"
+        "three of sixteen blocks"
     ),
 )
 
