@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import OutOfMemory, PlanError, WrongProgram
 from engine.domain.model import ModelSpec, draft_of
-from engine.domain.plan import Slice, covers
-from engine.domain.units import human
+from engine.domain.plan import Placement, Slice, covers
+from engine.domain.units import human, needs_and_has
 from engine.ops.layers import Layers
 from engine.ops.operation import Cost, Op
 from engine.ops.ragged import Piece, Ragged
@@ -36,6 +37,22 @@ def is_on_chip(piece: Slice) -> bool:
     a norm alone.
     """
     return piece.layer >= 0 and (piece.axis == "all" or piece.start < piece.stop)
+
+
+def check_on_chip(cluster: ClusterSpec, model: ModelSpec, plan: Placement) -> None:
+    """Check the weights of layers that are resident from the start against each device's
+    `on_chip_weight_bytes`; raises `PlanError` with every device that has too little.
+    """
+    short = []
+    for rank, device in enumerate(cluster.devices):
+        limit = device.on_chip_weight_bytes
+        if limit is None:
+            continue
+        need = sum(weight_bytes(model, piece) for piece in {*plan.held_by(rank)} if is_on_chip(piece))
+        if need > limit:
+            short.append(f"{device.name} {needs_and_has(need, limit, ' for weights of layers on chip')}")
+    if short:
+        raise PlanError(f"{plan.strategy}: {', '.join(short)}: {ON_CHIP}.")
 
 
 class Ledger:

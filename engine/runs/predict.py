@@ -19,6 +19,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import requests_of
 from engine.models.inputs.text import check_draft_tokens
+from engine.ops.ledger import check_on_chip
 from engine.program.iterations import check_scheduler, chosen_scheduler
 from engine.program.serve import go_on, serve
 from engine.program.strategy import DivisibleParams
@@ -33,7 +34,6 @@ from engine.runs.replan import recover
 from engine.strategies.outside import errors_of
 from engine.strategies.registry import rule_of, strategy, strategy_of
 from engine.strategies.shared.by_hand import editable
-from engine.strategies.shared.demand import check_on_chip
 from engine.worlds.common.source import RealSource, SimulatedSource
 from engine.worlds.simulated.device import Decisions
 from engine.worlds.simulated.world import Programs, SimulatedWorld, no_search_for_cycles

@@ -17,8 +17,8 @@ from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request, Workload
+from engine.ops.ledger import check_on_chip
 from engine.strategies.registry import strategy
-from engine.strategies.shared.demand import check_on_chip
 
 UNKNOWN_TOKEN = 0
 """The token id in the simulated world, which counts tokens without computing them."""

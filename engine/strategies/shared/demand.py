@@ -18,10 +18,10 @@ from engine.domain.plan import Placement
 from engine.domain.units import needs_and_has
 from engine.domain.workload import Workload
 from engine.ops.core import Attention, Block, Embed, FeedForward, Residual
-from engine.ops.ledger import ON_CHIP, Ledger, is_on_chip
+from engine.ops.ledger import Ledger
 from engine.ops.operation import Op
 from engine.ops.recompute import AttentionAgain
-from engine.ops.sizes import kv_bytes_per_row, weight_bytes
+from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.vision import EmbedPrompt, image_ops, pixels_meta
 from engine.strategies.shared.ends import result_op
@@ -264,22 +264,6 @@ def weights_bytes(plan: Placement, model: ModelSpec, device: int) -> int:
     for piece in plan.held_by(device):
         ledger.load(piece)
     return ledger.weights_bytes
-
-
-def check_on_chip(cluster: ClusterSpec, model: ModelSpec, plan: Placement) -> None:
-    """Check the weights of layers that are resident from the start against each device's
-    `on_chip_weight_bytes`; raises `PlanError` with every device that has too little.
-    """
-    short = []
-    for rank, device in enumerate(cluster.devices):
-        limit = device.on_chip_weight_bytes
-        if limit is None:
-            continue
-        need = sum(weight_bytes(model, piece) for piece in {*plan.held_by(rank)} if is_on_chip(piece))
-        if need > limit:
-            short.append(f"{device.name} {needs_and_has(need, limit, ' for weights of layers on chip')}")
-    if short:
-        raise PlanError(f"{plan.strategy}: {', '.join(short)}: {ON_CHIP}.")
 
 
 def needed_bytes(
