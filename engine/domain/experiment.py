@@ -33,11 +33,12 @@ MAX_INTEGER = 2**63 - 1
 
 RUN_KEYS = (
     *(name for name in RunSpec.model_fields if name not in ("method", "seed", "draft_weights")),
-    *("weight_bits", "draft_model", "likely_acceptance"),
+    *("weight_bits", "activation_bits", "draft_model", "likely_acceptance"),
 )
 """What `base` may have: the fields of `RunSpec` without the seed, which `seeds` gives, and where its strategy
 is from, which its name tells; `weight_bits`, 8 or 4, to which the model's matrices are rounded;
-`draft_model`, the name of its draft model, and the `likely_acceptance` of what that drafts.
+`activation_bits`, 8 where products are of whole numbers; `draft_model`, the name of its draft model, and the
+`likely_acceptance` of what that drafts.
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import RUN_KEYS
-from engine.domain.model import ModelSpec, in_bits, with_draft
+from engine.domain.model import ModelSpec, in_bits, in_int8, with_draft
 from engine.domain.scenario import TIMES, Scenario
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.values import Value
@@ -28,7 +28,7 @@ DEFAULT_TOKENS = 16
 WHERE = "experiment"
 
 
-OF_MODEL = ("model", "weights", "weight_bits", "draft_model", "likely_acceptance")
+OF_MODEL = ("model", "weights", "weight_bits", "activation_bits", "draft_model", "likely_acceptance")
 """Keys of a run that name its model."""
 
 
@@ -129,6 +129,12 @@ class Assembler:
                 f"weight_bits is {bits!r}: expected 8 or 4, or none for the numbers of the model's dtype.",
                 [("weight_bits", "expected 8 or 4")],
             )
+        activation_bits = self.base.get("activation_bits", 0)
+        if activation_bits not in (0, 8):
+            raise SpecError(
+                f"activation_bits is {activation_bits!r}: expected 8, or 0 for inputs as they are.",
+                [("activation_bits", "expected 0 or 8")],
+            )
         if isinstance(chosen, str):
             model, reference = self.sources.model(chosen, weights if isinstance(weights, str) else None)
         else:
@@ -136,6 +142,7 @@ class Assembler:
         if isinstance(weights, dict):
             reference = WeightsRef.parse(weights, "weights")
         model = in_bits(model, bits)
+        model = in_int8(model) if activation_bits else model
         draft, draft_reference = None, WeightsRef()
         draft_model = whole.get("draft_model", self.base.get("draft_model"))
         if draft_model is not None:

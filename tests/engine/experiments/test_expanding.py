@@ -55,6 +55,24 @@ def test_the_bits_of_the_weights_are_of_the_base_or_a_factor() -> None:
         points(base={**BASE, "weight_bits": 5})
 
 
+def test_a_base_in_whole_numbers_has_points_in_whole_numbers() -> None:
+    base = {**BASE, "weight_bits": 8, "activation_bits": 8}
+    made = points(
+        base=base,
+        factors=[
+            RATE | {"values": [1e6]},
+            {"name": "model", "path": "model", "values": ["gpt2", "tiny-gpt2"]},
+        ],
+    )
+    assert [point.spec and point.spec.model.activation_bits for point in made] == [8, 8]
+    for wrong, sentence in (
+        ({"weight_bits": None}, "set weight_bits = 8"),
+        ({"activation_bits": 4}, "expected 8"),
+    ):
+        with pytest.raises(SpecError, match=sentence):
+            points(base=base | wrong)
+
+
 def test_the_grid_has_every_combination_and_the_last_factor_changes_fastest() -> None:
     made = points(factors=[STRATEGY, RATE])
     assert [tuple(point.coordinates.values()) for point in made] == [

@@ -330,25 +330,29 @@ export function toExperiment(
   };
 }
 
-/** The run that all points share, without strategy and seed. */
+/** The run that all points share, without strategy and seed. Boards are a world of its points, not its dilation. */
 export function baseOf(
   run: Draft,
   cluster: ClusterSpec,
   model: ModelRow | undefined,
 ): Record<string, unknown> {
   const request = toRequest(run, model);
-  const { workload, weights, weight_bits, draft_model, likely_acceptance, scenario } = request;
-  const { dilation, compute_model, failover, silence_s } = request;
+  const { workload, weights, weight_bits, activation_bits, draft_model, likely_acceptance } = request;
+  const { scenario, dilation, compute_model, failover, silence_s } = request;
+  const { board_links } = run;
+  const isBoards = cluster.devices.every(({ node }) => node);
   return {
     cluster,
     model: run.model,
     weights,
     weight_bits,
+    ...(activation_bits && { activation_bits }),
     ...(draft_model && { draft_model }),
     ...(drafts(run) && { likely_acceptance }),
     workload,
     scenario,
-    dilation,
+    dilation: dilation === 'nodes' ? 'auto' : dilation,
+    ...(isBoards && board_links === 'given' && { board_links }),
     compute_model,
     failover,
     silence_s,

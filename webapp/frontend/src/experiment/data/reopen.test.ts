@@ -38,6 +38,19 @@ describe('an experiment that is opened again', () => {
     expect(toExperiment(again().design!, cluster, undefined)).toEqual(document);
   });
 
+  it('computes in whole numbers, over links of boards as the network is, as the run that it came from', () => {
+    const boards = {
+      ...cluster,
+      devices: cluster.devices.map((device) => ({ ...device, node: device.name })),
+    };
+    const given = { board_links: 'given', weight_bits: 8, activation_bits: 8 } as const;
+    const run = { ...design.run, ...given, cluster: boards, dilationKind: 'nodes' } as const;
+    const stored = toExperiment({ ...design, run }, boards, undefined);
+    expect(stored.base).toMatchObject({ ...given, dilation: 'auto' });
+    expect(toExperiment(reopened(stored, [], []).design!, boards, undefined)).toEqual(stored);
+    expect(toExperiment({ ...design, run }, cluster, undefined).base).not.toHaveProperty('board_links');
+  });
+
   it('keeps what its factor of strategies is called, as its tables and claims name it', () => {
     const [strategies, ...others] = document.factors;
     const stored = { ...document, factors: [{ ...strategies!, name: 'method' }, ...others] };

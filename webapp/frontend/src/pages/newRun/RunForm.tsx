@@ -16,6 +16,7 @@ import {
   missing,
   OF_ONE_MODEL,
   pairOf,
+  playedIn,
   toRequest,
   withWork,
   type Work,
@@ -60,14 +61,14 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const reasons = useSupports(pairOf(draft)).data ?? {};
   const elsewhere = useElsewhere();
   const lacking = missing(draft, model);
-  const request = lacking ? null : toRequest(draft, model);
+  const request = lacking ? null : toRequest(draft, model, cluster);
   const [by, setBy] = useState<Objective>('total_s');
   const pair = pairOf(draft);
   const advised = useAdvice(pair && request && { ...pair, workload: request.workload });
   const prediction = usePrediction(request);
   const byHand = draft.params[draft.strategy]?.plan ?? null;
   const bound = cluster?.devices.some((device) => device.node) ?? false;
-  const played = bound ? (cluster?.devices.filter((device) => !device.node) ?? []) : [];
+  const played = cluster ? playedIn(cluster) : [];
   const own = usePrediction(request && byHand ? withoutPlan(request) : null);
   const start = useChange('runs', startRun);
   const set = (patch: Partial<Draft>) => {

@@ -11,11 +11,19 @@ export function isRefusedForGood(error: unknown): boolean {
 /** Sections of the form in their order, and the fields of the request that each is about. */
 const SECTIONS = {
   Cluster: ['cluster_id', 'cluster'],
-  Model: ['model', 'weights', 'draft_model', 'likely_acceptance'],
+  Model: ['model', 'weights', 'weight_bits', 'activation_bits', 'draft_model', 'likely_acceptance'],
   Strategy: ['strategy'],
   Plan: ['params.plan'],
   Parameters: ['params'],
-  Execution: ['dilation', 'compute_model', 'seed', 'failover', 'silence_s', 'workload.token_limit_s'],
+  Execution: [
+    'dilation',
+    'board_links',
+    'compute_model',
+    'seed',
+    'failover',
+    'silence_s',
+    'workload.token_limit_s',
+  ],
   Workload: ['workload'],
   Scenario: ['scenario'],
   Labels: ['tags', 'notes', 'name'],

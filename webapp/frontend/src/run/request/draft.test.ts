@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { star } from '@/cluster/fixtures';
 import type { ModelRow, RunRequest, Workload } from '@/api/types';
 import {
   drafts,
@@ -162,6 +163,17 @@ describe('a draft of a run', () => {
     const params = { voltage: { ratio: 'search' }, megatron: { all_reduce: 'star' } };
     expect(toRequest({ ...draft, params }, model).params).toEqual({ ratio: 'search' });
     expect(toRequest({ ...draft, params, strategy: 'single' }, model).params).toEqual({});
+  });
+
+  it('leaves links of boards as the network is only where every device is a board', () => {
+    const { spec } = star();
+    const [first, ...others] = spec.devices.map((device) => ({ ...device, node: device.name }));
+    const all = { ...spec, devices: [first!, ...others] };
+    const given = { ...draft, dilationKind: 'nodes', board_links: 'given' } as const;
+    expect(toRequest(given, model, all)).toMatchObject({ board_links: 'given' });
+    const some = { ...spec, devices: [{ ...first!, node: '' }, ...others] };
+    expect(toRequest(given, model, some)).not.toHaveProperty('board_links');
+    expect(toRequest({ ...given, cluster: some }, model)).not.toHaveProperty('board_links');
   });
 
   it('repeats an earlier request exactly', () => {

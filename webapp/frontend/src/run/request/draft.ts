@@ -1,5 +1,5 @@
 /** The draft of a new run: what a person has chosen so far, and the request to the server. */
-import type { ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
+import type { ClusterSpec, ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
 
 type Given = 'prompt' | 'prompt_tokens' | 'rate_per_s' | 'users' | 'chat';
 /** Fields of a service that the form leaves as they are. */
@@ -78,6 +78,13 @@ export const FIRST_DRAFT: Draft = {
 
 /** What another model may not have. */
 export const OF_ONE_MODEL = { draft_model: null, activation_bits: 0 } as const;
+
+/** A draft that the browser has kept, maybe of another version of this page: of that, the fields that there are. */
+export function kept(stored: object): Draft {
+  const known = Object.entries(stored).filter(([key]) => key in FIRST_DRAFT);
+  const draft: Draft = { ...FIRST_DRAFT, ...Object.fromEntries(known) };
+  return { ...draft, workload: { ...FIRST_WORK, ...draft.workload } };
+}
 
 export const withWork = (draft: Draft, patch: Partial<Work>): Draft => ({
   ...draft,
@@ -198,17 +205,27 @@ function workloadOf({ workload, promptKind }: Draft, model: ModelRow | undefined
   return { ...(!generates && !traced && { new_tokens: 0 }), ...asked };
 }
 
-export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
+/** The devices that the server plays, as they are drawn, where others are boards. */
+export const playedIn = ({ devices }: Pick<ClusterSpec, 'devices'>) =>
+  devices.some(({ node }) => node) ? devices.filter(({ node }) => !node) : [];
+
+/** The request for the run in `cluster`, which the draft may only name. */
+export function toRequest(
+  draft: Draft,
+  model: ModelRow | undefined,
+  cluster: ClusterSpec | null = draft.cluster,
+): RunRequest {
   const { randomWeights: _, promptKind: _kind, tokensOf: _whose, dilationKind, ...asked } = draft;
-  const { cluster, cluster_id, board_links, ...rest } = asked;
+  const { cluster: own, cluster_id, board_links, ...rest } = asked;
+  const choosesLinks = dilationKind === 'nodes' && !(cluster && playedIn(cluster).length > 0);
   return {
     ...rest,
-    ...(cluster ? { cluster } : { cluster_id }),
+    ...(own ? { cluster: own } : { cluster_id }),
     weights: weightsOf(draft, model),
     params: { ...draft.params[draft.strategy] },
     workload: workloadOf(draft, model),
     dilation: dilationKind === 'fixed' ? draft.dilation : dilationKind,
-    ...(dilationKind === 'nodes' && board_links === 'given' && { board_links }),
+    ...(choosesLinks && board_links === 'given' && { board_links }),
   };
 }
 

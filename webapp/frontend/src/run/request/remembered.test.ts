@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FIRST_DRAFT, withWork } from './draft';
+import { FIRST_DRAFT, toRequest, withWork } from './draft';
 import { forget, remember, remembered } from './remembered';
 
 function store(content: Record<string, string> = {}) {
@@ -43,6 +43,28 @@ describe('the choices of the last run', () => {
     expect(remembered(known, kept)).toBeNull();
     expect(remembered(known, store({ 'edgeloom-last-request': '{' }))).toBeNull();
     expect(remembered(known, store({ 'edgeloom-last-request': '3' }))).toBeNull();
+  });
+
+  it('of the version with names of its own make a request of the fields that there are', () => {
+    const older = `{"clusterId": 3, "frozen": null, "model": "demo-lm", "randomWeights": false, "weightBits": 8,
+      "draftModel": null, "likelyAcceptance": 0.7, "strategy": "gpipe", "params": {"gpipe": {"micro_batches": 2}},
+      "promptKind": "text", "prompt": "Why?", "chat": true, "promptTokens": 64, "image": null, "newTokens": 24,
+      "assumedTokens": 0, "kvCache": true, "sampling": {"temperature": 1, "topP": 1, "topK": 0}, "requests": 1,
+      "arrivals": {"pattern": "users", "ratePerSecond": 1, "users": 4, "think_s": 0, "maxBatch": 4,
+      "scheduler": "fcfs", "chunkTokens": 64, "trace": [], "tokensOf": null, "firstToken_s": null,
+      "perToken_s": null}, "scenario": {"changes": []}, "dilationKind": "fixed", "dilation": 4,
+      "computeModel": null, "failover": "stop", "silence_s": 2, "tokenLimit_s": null, "seed": 7, "name": "",
+      "notes": "", "tags": []}`;
+    const draft = remembered(known, store({ 'edgeloom-last-request': older }))!;
+    const chosen = {
+      strategy: 'gpipe',
+      params: { gpipe: { micro_batches: 2 } },
+      failover: 'stop',
+      seed: 7,
+    } as const;
+    expect(toRequest(draft, undefined)).toEqual(
+      toRequest({ ...FIRST_DRAFT, ...chosen, dilationKind: 'fixed', dilation: 4 }, undefined),
+    );
   });
 
   it('of an older version get the defaults of newer fields', () => {

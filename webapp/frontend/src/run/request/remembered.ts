@@ -1,5 +1,5 @@
 /** The choices of the last run that was started in this browser, for the next one. */
-import { type Draft, FIRST_DRAFT, FIRST_WORK } from './draft';
+import { type Draft, FIRST_DRAFT, kept } from './draft';
 
 const KEY = 'edgeloom-last-request';
 
@@ -42,12 +42,12 @@ export function remembered(
 ): Draft | null {
   const stored = read(storage);
   if (!stored) return null;
-  const draft = { ...FIRST_DRAFT, ...stored, workload: { ...FIRST_WORK, ...stored.workload } };
+  const draft = kept(stored);
   const has = (rows: readonly { name: string }[], name: string) => rows.some((row) => row.name === name);
   return has(known.models, draft.model) && has(known.strategies, draft.strategy) ? draft : null;
 }
 
-function read(storage: Pick<Storage, 'getItem'>): Partial<Draft> | null {
+function read(storage: Pick<Storage, 'getItem'>): object | null {
   try {
     const value: unknown = JSON.parse(storage.getItem(KEY) ?? 'null');
     return value !== null && typeof value === 'object' ? value : null;

@@ -5,7 +5,7 @@ import { useCatalogue, useClusters, useMayWrite, useRun } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { type Draft, firstCluster, fromRequest } from '@/run/request/draft';
+import { type Draft, firstCluster, fromRequest, kept } from '@/run/request/draft';
 import { type Design, firstDesign, withBestPlanners } from '@/experiment/data/design';
 import { useExperiment } from '@/experiment/data/queries';
 import { reopened, type Reopened } from '@/experiment/data/reopen';
@@ -81,5 +81,6 @@ export function DesignPage() {
 
 /** The draft that New run passed on, if there is one. */
 function draftIn(state: unknown): Draft | null {
-  return typeof state === 'object' && state !== null && 'run' in state ? (state.run as Draft) : null;
+  const { run } = (state ?? {}) as { run?: unknown };
+  return typeof run === 'object' && run !== null ? kept(run) : null;
 }
