@@ -7,13 +7,16 @@ import { Panel } from '@/components/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
 
-/** One row per direction of a link: bytes, busy time, set and measured rate, energy. */
+/** One row per direction of a link: bytes, busy time, set and measured rate, energy. What was measured between
+ * boards is the network's, beside what was drawn in a table of its own.
+ */
 export function LinkTable({ report }: { report: RunReport }) {
   const titles = useTitles('link');
   const head = (name: string) => titles(name).toLowerCase();
   if (report.links.length === 0) return null;
   const total = report.latency_s || Math.max(...report.links.map((link) => link.busy_s)) || 1;
   const uses = report.links.some((link) => link.energy_j > 0);
+  const paced = report.world !== 'nodes';
   const phases =
     report.spec.workload.new_tokens > 1 && report.links.every((link) => link.first_bytes !== null);
   const carried = report.links.reduce((sum, link) => sum + link.bytes, 0);
@@ -61,8 +64,12 @@ export function LinkTable({ report }: { report: RunReport }) {
             ),
           },
           { head: 'Set rate', right: true, cell: (link) => rate(link.rate_bit_per_s) },
-          { head: 'Measured rate', right: true, cell: (link) => maybe(link.achieved_bit_per_s, rate) },
-          { head: 'Error', right: true, cell: (link) => maybe(errorOf(link), signedPercent) },
+          paced && {
+            head: 'Measured rate',
+            right: true,
+            cell: (link) => maybe(link.achieved_bit_per_s, rate),
+          },
+          paced && { head: 'Error', right: true, cell: (link) => maybe(errorOf(link), signedPercent) },
           uses && { head: head('energy_j'), right: true, cell: (link) => joules(link.energy_j) },
         ]}
       />
