@@ -118,7 +118,7 @@ MIDDLEWARE = [
     "webapp.http.headers.browser_policy",
     "webapp.http.nul.no_nul",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "webapp.http.compression.CompressedApi",
+    "webapp.http.compression.CompressedAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -68,7 +68,10 @@ def file_at(address: str) -> Path | None:
     """A picture or table below docs/, by its address."""
     folder = INDEX.parent
     path = (folder / address).resolve()
-    return path if path.is_relative_to(folder) and path.suffix in FILES and path.is_file() else None
+    try:
+        return path if path.is_relative_to(folder) and path.suffix in FILES and path.is_file() else None
+    except OSError:  # a name that no file can have, such as one of 300 letters
+        return None
 
 
 def written(template: str) -> Iterator[tuple[str, str | Path]]:

@@ -1,4 +1,4 @@
-"""Answers of the API are compressed for whoever takes that; streams of /v1 go out as they come."""
+"""Whole answers of the API and the manual are compressed for whoever takes that; streams are not."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
 from tests.support.web import Browser, person
-from webapp.http.compression import CompressedApi
+from webapp.http.compression import CompressedAnswers
 
 TAKES_GZIP = {"accept-encoding": "gzip, deflate, br"}
 LONG = json.dumps(["the same again"] * 100)
@@ -33,11 +33,15 @@ def test_a_list_of_the_api_is_compressed_for_browsers_and_plain_for_others() -> 
         ("/api/runs", False, True),
         ("/api/runs", True, False),
         ("/v1/models", False, False),
+        ("/docs/sections.js", False, True),
+        ("/docs/guides/chat.png", True, False),
         ("/x", False, False),
     ],
 )
-def test_only_whole_answers_below_api_are_compressed(path: str, streams: bool, compressed: bool) -> None:
+def test_only_whole_answers_of_the_api_and_the_manual_are_compressed(
+    path: str, streams: bool, compressed: bool
+) -> None:
     answer = StreamingHttpResponse([LONG]) if streams else HttpResponse(LONG)
     request = RequestFactory().get(path, headers=TAKES_GZIP)
-    found = CompressedApi(lambda request: answer)(request)
+    found = CompressedAnswers(lambda request: answer)(request)
     assert found.has_header("Content-Encoding") is compressed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import posixpath
 import re
@@ -13,7 +14,7 @@ from django.test import Client
 from webapp.http.headers import CONTENT_SECURITY_POLICY
 from webapp.manual.contents import INDEX, ROOT, contents, pages
 from webapp.manual.rendering import render
-from webapp.manual.site import SEARCH, SECTIONS, written
+from webapp.manual.site import SEARCH, SECTIONS, sections, written
 
 HREF = re.compile(r'(?:href|src)="(?!https?:)([^"#]*)(?:#([^"]*))?"')
 
@@ -76,6 +77,40 @@ def test_a_page_has_no_other_addresses_and_no_file_outside_docs(built: None) -> 
     assert client.get("/docs/guides/drawing.md").status_code == 200
     for wrong in ("guides", "../webapp/settings.py", "%2e%2e/pyproject.toml", "guides/drawing.py", "nowhere"):
         assert client.get(f"/docs/{wrong}").status_code == 404, wrong
+    for wrong in (
+        f"{'a' * 300}.csv",
+        f"{'a/' * 3000}a.csv",
+        "guides/chat.png/a.png",
+        "nowhere/",
+        "guides/nodes//",
+    ):
+        assert client.get(f"/docs/{wrong}").status_code == 404, wrong[:20]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("guides/nodes/", "guides/nodes"),
+        ("guides/nodes/?a=b", "guides/nodes?a=b"),
+        ("/", ""),
+        ("?q=slow+boards", "search.html?q=slow+boards"),
+        ("guides/nodes?q=%C3%BC", "search.html?q=%C3%BC"),
+    ],
+)
+def test_an_older_address_leads_to_the_one_that_links_are_relative_to(
+    old: str, new: str, built: None
+) -> None:
+    answer = Client().get(f"/docs/{old}")
+    assert (answer.status_code, answer.headers["Location"]) == (301, f"/docs/{new}")
+    assert Client().get(f"/docs/{new}").status_code == 200
+
+
+def test_what_the_search_reads_is_sent_compressed_and_once(built: None) -> None:
+    takes = {"accept-encoding": "gzip, deflate, br"}
+    small = Client().get("/docs/sections.js", headers=takes)
+    assert gzip.decompress(small.content).decode() == sections()
+    again = Client().get("/docs/sections.js", headers=takes | {"if-none-match": small.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
 
 
 def test_html_in_a_text_is_shown_and_not_obeyed(tmp_path: Path) -> None:
