@@ -9,7 +9,7 @@ import {
   Textarea,
 } from '@mantine/core';
 import { useState } from 'react';
-import type { Field } from './schemaFields';
+import { counted, type Field, type NumberField } from './schemaFields';
 
 interface Props<Values extends object> {
   /** The fields of the form; false: one that does not count at present. */
@@ -122,27 +122,8 @@ function FieldInput({ field, value, error, size, suggestions, testId, onChange }
           onChange={(event) => onChange(event.currentTarget.checked)}
         />
       );
-    case 'number': {
-      const { min = -Infinity, max, step, suffix, integer, optional } = field;
-      return (
-        <NumberInput
-          {...common}
-          value={typeof value === 'number' ? value : ''}
-          min={field.min}
-          max={max}
-          step={step}
-          suffix={suffix}
-          decimalScale={suffix ? 3 : undefined}
-          allowDecimal={!integer}
-          allowNegative={min < 0}
-          onChange={(next) =>
-            typeof next === 'number'
-              ? next >= min && onChange(next)
-              : optional && next === '' && onChange(null)
-          }
-        />
-      );
-    }
+    case 'number':
+      return <NumberOf {...common} field={field} value={value} onChange={onChange} />;
     case 'text':
       return (
         <Autocomplete
@@ -156,6 +137,46 @@ function FieldInput({ field, value, error, size, suggestions, testId, onChange }
     case 'json':
       return <JsonInput {...common} value={value} onChange={onChange} />;
   }
+}
+
+/** A number as it is typed; whoever leaves the field sees the one that counts. */
+function NumberOf({
+  field,
+  value,
+  onChange,
+  ...common
+}: {
+  field: NumberField;
+  value: unknown;
+  onChange: (value: number | null) => void;
+  label: string;
+  placeholder?: string;
+}) {
+  const [typed, setTyped] = useState<number | string | null>(null);
+  const { min, max, step, suffix, integer } = field;
+  const number = typeof value === 'number' ? value : '';
+  return (
+    <NumberInput
+      {...common}
+      placeholder={common.placeholder ?? String(number)}
+      value={typed ?? number}
+      min={min}
+      max={max}
+      step={step}
+      suffix={suffix}
+      decimalScale={suffix ? 3 : undefined}
+      allowDecimal={!integer}
+      allowNegative={min === undefined || min < 0}
+      clampBehavior="none"
+      trimLeadingZeroesOnBlur={false}
+      onBlur={() => setTyped(null)}
+      onChange={(next) => {
+        const found = counted(next, field);
+        setTyped(found === next ? null : next);
+        if (found !== undefined) onChange(found);
+      }}
+    />
+  );
 }
 
 function JsonInput({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fieldsOf } from './schemaFields';
+import { counted, fieldsOf } from './schemaFields';
 
 describe('the form of a strategy', () => {
   it('has one field per parameter, with label, help and default', () => {
@@ -52,5 +52,27 @@ describe('the form of a strategy', () => {
 
   it('has no fields for a strategy without parameters', () => {
     expect(fieldsOf({})).toEqual([]);
+  });
+});
+
+describe('a number that is typed', () => {
+  const field = { kind: 'number', min: 1, max: 512, integer: true } as const;
+  it.each([
+    ['24', 24],
+    ['0', undefined],
+    ['', undefined],
+    ['-', undefined],
+    ['5000', 512],
+    ['2.5', undefined],
+  ])('%s counts as %s, undefined being the one before', (typed, number) =>
+    expect(counted(typed, field)).toBe(number),
+  );
+
+  it('is none where the field may be empty, and no other than what is typed', () => {
+    expect(counted('', { kind: 'number', optional: true, min: 0.001 })).toBeNull();
+    expect(counted('0.', { kind: 'number' })).toBe(0);
+    const seed = { kind: 'number', integer: true, min: 0 } as const;
+    expect(counted('12345678901234567890', seed)).toBeUndefined();
+    expect(counted('12345678901234', seed)).toBe(12_345_678_901_234);
   });
 });

@@ -13,8 +13,9 @@ interface Common<Key> {
   placeholder?: string;
 }
 
-interface NumberField {
+export interface NumberField {
   kind: 'number';
+  optional?: boolean;
   integer?: boolean;
   min?: number;
   max?: number;
@@ -33,6 +34,14 @@ interface ChoiceField {
 
 export type Field<Key extends string = string> = Common<Key> &
   (ChoiceField | NumberField | { kind: 'switch' | 'text' | 'json' });
+
+/** The value that counts where this is typed: null for an empty field that may be so, undefined for the one before. */
+export function counted(typed: number | string, field: NumberField): number | null | undefined {
+  if (String(typed).trim() === '') return field.optional ? null : undefined;
+  const number = Number(typed);
+  const isOne = Number.isFinite(number) && (!field.integer || Number.isSafeInteger(number));
+  return isOne && number >= (field.min ?? -Infinity) ? Math.min(number, field.max ?? Infinity) : undefined;
+}
 
 /** The division made by hand has an editor of its own. */
 const PLAN = 'plan';
