@@ -20,9 +20,10 @@ MAX_TAG_BYTES = 40
 DTYPES = ("float32", "bfloat16", "float16", "int64", "uint8")
 
 NOTE_BYTES = 8
-_LAYOUT = struct.Struct(f"<qqqddBBBBBI{MAX_DIMS}I{MAX_TAG_BYTES}s")
+_LAYOUT = struct.Struct(f"<qqqddBBBBBI{MAX_DIMS}I{MAX_TAG_BYTES}sH")
 MAX_NOTE = 255
 EPOCHS = 256
+CHANGES = 1 << 16
 
 Size = TypeVar("Size", int, float, "NDArray[float64]")
 
@@ -39,6 +40,7 @@ class FrameHeader(NamedTuple):
     sending, `due_s` the earliest time at which an idle path could have delivered the message. `epoch` counts
     plans, modulo `EPOCHS`: a device ignores messages of an earlier plan. `sequence` counts the messages of
     one tag to one receiver under one plan: the receiver checks that none is missing and none overtakes.
+    `changes` counts the changes of links that the sender knew, modulo `CHANGES`.
     """
 
     message: int
@@ -52,6 +54,7 @@ class FrameHeader(NamedTuple):
     note_size: int = 0
     epoch: int = 0
     sequence: int = 0
+    changes: int = 0
 
     @property
     def body_bytes(self) -> int:
@@ -87,6 +90,7 @@ class FrameHeader(NamedTuple):
             self.sequence,
             *dims,
             tag,
+            self.changes,
         )
         return packed.ljust(FRAME_HEADER_BYTES, b"\0")
 
@@ -107,6 +111,7 @@ class FrameHeader(NamedTuple):
             note_size,
             epoch,
             sequence,
+            fields[-1],
         )
 
 

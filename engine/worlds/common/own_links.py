@@ -26,13 +26,13 @@ class OwnLink:
         Times are virtual. A message that entered before one that is known already has had the link for itself
         until then.
         """
-        self._drain(start_s, bit_per_s)
+        self.drain(start_s, bit_per_s)
         left_bits = max(0.0, size_bits - (self.at_s - start_s) * bit_per_s)
         own_bits = self.backlog_bits[peer] = self.backlog_bits.get(peer, 0.0) + left_bits
         ahead_bits = sum(min(own_bits, other) for other in self.backlog_bits.values())
         return self.at_s + ahead_bits / bit_per_s
 
-    def _drain(self, now_s: float, bit_per_s: float) -> None:
+    def drain(self, now_s: float, bit_per_s: float) -> None:
         """Let the link carry what it can from `at_s` to `now_s`."""
         if now_s <= self.at_s:
             return

@@ -10,14 +10,26 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.network import PairMeasurement
 from engine.domain.scenario import Change, SetDelay, SetRate
 from engine.domain.units import BITS_PER_BYTE, transfer_s
+from engine.program.frames import CHANGES
 from engine.worlds.common.own_links import OwnLink
 
 DirectedLink = tuple[int, bool]
+
+
+class Changed(NamedTuple):
+    """A change of a link at `at_s` (virtual). What is left then of a message to a peer, or from it, takes so
+    many times as long: `there` and `back`, by peer.
+    """
+
+    at_s: float
+    there: dict[int, float]
+    back: dict[int, float]
 
 
 class PathTimes:
@@ -58,11 +70,17 @@ class PathTimes:
             for src, hops in arriving.items()
         }
         self.changed_s = 0.0
+        self.changes: list[Changed] = []
 
-    def change(self, change: Change) -> None:
-        """Apply a change of a link. It does not affect messages sent before."""
+    def change(self, change: Change, now_s: float) -> None:
+        """Apply a change of a link at `now_s` (virtual): a new rate to the rest of what is under way
+        (`left_s`, `arriving_s`), a new delay to what is sent later.
+        """
         if isinstance(change, SetRate | SetDelay):
             link = self.cluster.link_index(change.link)
+            there, back = self._rates(self.paths, True), self._rates(self.arriving, False)
+            for way, own in self.own_links.items():
+                own.drain(now_s, self.rates[way])
             for forward, name in ((True, "forward"), (False, "backward")):
                 if change.direction in ("both", name):
                     if isinstance(change, SetRate):
@@ -70,6 +88,48 @@ class PathTimes:
                     else:
                         self.delays[link, forward] = change.delay_s
             self.changed_s = time.monotonic()
+            new_there, new_back = self._rates(self.paths, True), self._rates(self.arriving, False)
+            self.changes.append(
+                Changed(
+                    now_s,
+                    {peer: there[peer] / new for peer, new in new_there.items()},
+                    {peer: back[peer] / new for peer, new in new_back.items()},
+                )
+            )
+
+    def _rates(self, ways: dict[int, list[DirectedLink]], sends: bool) -> dict[int, float]:
+        """Bit per second to each peer, or from each."""
+        return {peer: self._rate(peer, links, sends) for peer, links in ways.items()}
+
+    def _rate(self, peer: int, links: list[DirectedLink], sends: bool) -> float:
+        given = self.given.get((self.rank, peer) if sends else (peer, self.rank))
+        drawn = min(self.rates[way] for way in links)
+        return min(drawn, given.bit_per_s) if given else drawn
+
+    def left_s(self, dst: int, leaves_s: float) -> float:
+        """When the last of what was to leave for `dst` at `leaves_s`, by the rates before the last change, is
+        out by the present ones.
+        """
+        last = self.changes[-1]
+        return leaves_s + max(0.0, leaves_s - last.at_s) * (last.there[dst] - 1)
+
+    def arriving_s(self, src: int, due_s: float, known: int) -> float:
+        """When a message is there that its sender, which knew `known` changes (modulo `CHANGES`), expected
+        there at `due_s`.
+        """
+        missed = (len(self.changes) - known) % CHANGES
+        if missed > CHANGES // 2:  # this device has still to hear of a change
+            return due_s
+        given = self.given.get((src, self.rank))
+        delay_s = max(self.delay_from_s(src), given.delay_s if given else 0.0)
+        for one in self.changes[len(self.changes) - missed :]:
+            due_s += max(0.0, due_s - delay_s - one.at_s) * (one.back[src] - 1)
+        return due_s
+
+    def forget_arriving(self) -> None:
+        """Forget what arrives here, so that it can be told again by the present rates."""
+        for way in self.last_link.values():
+            self.own_links.pop(way, None)
 
     def delay_s(self, dst: int) -> float:
         """Virtual seconds of one-way delay to `dst`."""
@@ -112,9 +172,7 @@ class PathTimes:
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""
-        given = self.given.get((self.rank, dst))
-        drawn = min(self.rates[way] for way in self.paths[dst])
-        return transfer_s(size_bytes, min(drawn, given.bit_per_s) if given else drawn)
+        return transfer_s(size_bytes, self._rate(dst, self.paths[dst], True))
 
     def is_slowed(self, src: int, dst: int) -> bool:
         """Whether messages between these two, of which one is this device, are to take longer than they do:

@@ -21,12 +21,12 @@ from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.ctx import Decision, ManagedMemory, Note
-from engine.program.frames import EPOCHS, FrameHeader, framed_bytes, pack_note
+from engine.program.frames import CHANGES, EPOCHS, FrameHeader, framed_bytes, pack_note
 from engine.worlds.common.device import layer_of
 from engine.worlds.common.programs import Handle
 from engine.worlds.common.proof import named_pieces
 from engine.worlds.common.wire_tensors import bytes_of
-from engine.worlds.real.loop import DeviceLoop
+from engine.worlds.real.loop import DeviceLoop, Leaving
 from engine.worlds.real.pacing import Pacer
 from engine.worlds.real.tasks import Task, run_task
 
@@ -135,8 +135,9 @@ class RealDevice(DeviceLoop):
             len(note),
             self.epoch % EPOCHS,
             sequence,
+            len(self.paths.changes) % CHANGES,
         )
-        handle, leaves_s = Handle("send"), self.departed_s.get(dst, 0.0)
+        handle, leaves_s = Leaving(dst), self.departed_s.get(dst, 0.0)
 
         def done(at_s: float) -> None:
             # the kernel has it at once if its buffer has room, but the model of device and link needs longer

@@ -69,6 +69,16 @@ class Lost(NamedTuple):
     rank: int
 
 
+class Leaving(Handle):
+    """A message to `dst` that its device is still sending."""
+
+    __slots__ = ("dst",)
+
+    def __init__(self, dst: int):
+        super().__init__("send")
+        self.dst = dst
+
+
 class _Halt(Exception):
     """Raised when the supervisor orders this device to halt all programs."""
 
@@ -212,7 +222,7 @@ class DeviceLoop(Device):
             if isinstance(change, JoinDevice):
                 self._lose_due(self.cluster.rank(change.device))
             self.change(change)
-            self.paths.change(change)
+            self._change_links(change)
             if isinstance(change, JoinDevice) and change.device == self.device.name:  # it was frozen
                 for pacer in (self.compute_pacer, self.disk_pacer):
                     pacer.resume(time.monotonic())
@@ -230,6 +240,28 @@ class DeviceLoop(Device):
             self.control.send({"type": "status", "question": message["question"]} | self._status())
         elif message["type"] == "halt":
             raise _Halt
+
+    def _change_links(self, change: Change) -> None:
+        """Take a change of a link into account. Where nobody shapes the network, what is under way has to be
+        told anew, since no kernel carries the rest of it at another rate.
+        """
+        known = len(self.paths.changes)
+        self.paths.change(change, self.clock.virtual(time.monotonic()))
+        if not self.paths.given or len(self.paths.changes) == known:
+            return
+        self.departed_s = {dst: self.paths.left_s(dst, left_s) for dst, left_s in self.departed_s.items()}
+        held = [(serial, item) for _, serial, item in self.due if isinstance(item, Incoming)]
+        self.due = [entry for entry in self.due if not isinstance(entry[2], Incoming)]
+        heapq.heapify(self.due)
+        self.usable_s.clear()
+        self.paths.forget_arriving()
+        alarms, self.alarms = self.alarms, []
+        for _, time_s, _, handle in sorted(alarms, key=lambda entry: entry[:3]):
+            if isinstance(handle, Leaving):
+                time_s = self.paths.left_s(handle.dst, time_s)
+            self.finish_at(handle, time_s)
+        for _, message in sorted(held, key=lambda entry: entry[0]):
+            self._accept(message)
 
     def _lose(self, rank: int, at_s: float) -> None:
         """Act on the failure of device `rank`, which this device knows from wall time `at_s` on."""
@@ -338,12 +370,14 @@ class DeviceLoop(Device):
         size = header.framed_bytes
         cost_s = receiver_cost_s(self.device, size) if self.paced else 0.0
         usable_s = message.arrived_s + (paths.held_s(message.src) + cost_s) * self.clock.dilation
-        is_of_now = header.sent_s > paths.changed_s
-        if not header.due_s or not (is_of_now or paths.given):  # links that are shaped know what changed
+        if not header.due_s:
             return usable_s
         through_s = self.clock.virtual(header.due_s)
-        if is_of_now:
-            through_s = paths.arrives_s(message.src, size, through_s)
+        if paths.given:
+            through_s = paths.arriving_s(message.src, through_s, header.changes)
+        elif header.sent_s <= paths.changed_s:  # links that are shaped know what changed
+            return usable_s
+        through_s = paths.arrives_s(message.src, size, through_s)
         return max(usable_s, self.clock.wall(through_s + cost_s))
 
     def _settle(self, done: Done) -> None:

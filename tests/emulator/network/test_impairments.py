@@ -140,8 +140,8 @@ def test_a_receiver_holds_messages_for_the_delay_as_it_is_now() -> None:
     drawn = cluster("a b c", "", link("a", "b", delay_s=0.004, reverse_delay_s=0.001), link("b", "c"))
     paths = PathTimes(drawn, 1, frozenset({0, 1}))
     assert (paths.held_s(0), paths.held_s(2)) == (0.004, 0.0)
-    paths.change(SetDelay(at_s=1, link="a--b", delay_s=0.02, direction="forward"))
-    paths.change(SetDelay(at_s=1, link="b--c", delay_s=0.03))
+    paths.change(SetDelay(at_s=1, link="a--b", delay_s=0.02, direction="forward"), 0.0)
+    paths.change(SetDelay(at_s=1, link="b--c", delay_s=0.03), 0.0)
     assert (paths.held_s(0), paths.held_s(2)) == (0.02, 0.03)
 
 

@@ -21,6 +21,7 @@ from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import ChangeRefused, Event, StateChanged
 from engine.domain.network import Actual, LoopbackNetwork, PairMeasurement
 from engine.domain.report import PairReport
+from engine.domain.scenario import Scenario, SetRate
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.trace import Mark, Span
 from engine.experiments.execution.version import code_version
@@ -297,6 +298,23 @@ def ended(spec: RunSpec, socks: list[socket.socket], hostile: Played) -> str:
         return run_on(spec, socks, lambda event: None).outcome.sentence
     except EdgeLoomError as error:
         return str(error)
+
+
+def test_the_rest_of_a_message_under_way_goes_at_the_new_rate_of_its_link(weights, tmp_path):
+    """The prompt's rows need seconds at the rate of the start, and the link is fast before they are over."""
+    spec = on_two("gpipe", weights)
+    links = tuple(link.model_copy(update={"bit_per_s": 5e3}) for link in spec.cluster.links)
+    faster = tuple(SetRate(at_s=0.5, link=link.name, bit_per_s=1e9) for link in links)
+    cluster = spec.cluster.model_copy(update={"links": links})
+    spec = spec.model_copy(update={"cluster": cluster, "scenario": Scenario(changes=faster)})
+    events: list[Event] = []
+    with ExitStack() as stack:
+        report = run_on(spec, Desk(tmp_path, stack).socks, events.append)
+    assert report.outcome.kind == "finished" and report.correctness.token_identical is True
+    received = [item for item in events if isinstance(item, Span) and item.kind == "recv"]
+    first = min(received, key=lambda one: one.start_s)
+    assert first.start_s < 0.5 < first.end_s, "it was under way"
+    assert max(one.end_s for one in received) < 8 * first.bytes / 5e3, "all of the run is over before"
 
 
 def test_boards_that_finish_and_leave_nothing_have_a_report_that_says_so(weights):

@@ -25,6 +25,7 @@ LONG = st.integers(-(2**63), 2**63 - 1)
         note_size=st.integers(0, 255),
         epoch=st.integers(0, 255),
         sequence=st.integers(0, 2**32 - 1),
+        changes=st.integers(0, 2**16 - 1),
     )
 )
 def test_a_header_comes_back_as_it_was_packed(header):

@@ -236,6 +236,62 @@ def test_a_paced_sender_goes_on_when_its_message_has_left_by_the_model_of_device
     assert second.sent_s == pytest.approx(100.0 + 4 * takes_s)
 
 
+def drawn_slow(make, **more):
+    """d0, whose own link has 8,000 bit/s in a network that nobody shapes; it is to have ten times as much."""
+    links = [{"a": f"d{i}", "b": "s1", "bit_per_s": 1e6 if i else 8000.0, "delay_s": 0.0} for i in range(3)]
+    cluster = ClusterSpec.model_validate(small_spec().cluster.model_dump() | {"links": links})
+    device = make(cluster=cluster, **more)
+    pairs = ((0, 1), (1, 0), (0, 2), (2, 0))
+    device.paths.given = {pair: PairMeasurement(*pair, 1e9, 0.0, 0.0) for pair in pairs}
+    link = device.cluster.links[0].name
+    change = SetRate(at_s=0.0, link=link, bit_per_s=80_000.0).model_dump(mode="json")
+    return device, {"type": "change", "change": change}
+
+
+def known(message, changes):
+    return message._replace(header=message.header._replace(changes=changes))
+
+
+def test_where_nobody_shapes_the_network_the_rest_of_a_message_is_due_at_the_rate_of_now(make, monkeypatch):
+    """Virtual times: due at 12.5 s and 15 s, and from 2.5 s on ten times as fast: at 3.5 s and 3.75 s."""
+    device, order = drawn_slow(make)
+    monkeypatch.setattr("engine.worlds.real.loop.time.monotonic", lambda: 100.0 + 4 * 2.5)
+    for due_s in (12.5, 15.0):
+        device._accept(arrival(101.0, 100.0 + 4 * due_s, 101.0))
+    told = known(arrival(109.9, 100.0 + 4 * 3.9, 110.0), 1)  # its sender heard of the change before
+    device._accept(told)
+    device.handle_message(order)
+    device._accept(arrival(101.0, 100.0 + 4 * 17.5, 110.0))  # this one comes late, and was sent before
+    due_s = [(at_s - 100.0) / 4 for at_s, _, _ in sorted(device.due)]
+    assert due_s == pytest.approx([3.5, 3.75, 3.9, 4.0])
+
+
+def test_where_nobody_shapes_the_network_a_message_starts_when_those_before_have_left_by_the_rate_of_now(
+    make, monkeypatch
+):
+    device, order = drawn_slow(make)
+    now_s = [100.0]
+    monkeypatch.setattr("engine.worlds.real.loop.time.monotonic", lambda: now_s[0])
+    device.connections.sending = {1: TakesAtOnce(), 2: TakesAtOnce()}
+    size = FRAME_HEADER_BYTES + 9888  # 80,000 bits: 10 s, and a second at the new rate
+    x = torch.zeros(9888, dtype=torch.uint8)
+    device.current = Program(0, None, 0.0)
+    device.send(x, 1, "x"), device.send(x, 1, "x")
+    assert device.departed_s[1] == pytest.approx(2 * size * 8 / 8000, abs=0.01)
+    now_s[0] = 100.0 + 4 * 2.0
+    device.handle_message(order)
+    assert device.departed_s[1] == pytest.approx(2.0 + 1.8, abs=0.01)
+    assert sorted(alarm[1] for alarm in device.alarms) == pytest.approx([2.8, 3.8], abs=0.01)
+    device.current.now_s = 2.0
+    device.send(x, 1, "x")
+    assert [header.changes for header in device.connections.sending[1].headers] == [0, 0, 1]
+    third = device.connections.sending[1].headers[2]
+    assert third.due_s == pytest.approx(100.0 + 4 * (2.0 + 1.8 + 1.0), abs=0.01)
+    device.send(x, 2, "x")  # 80,000 bits share the link until they are through
+    fourth = device.connections.sending[2].headers[0]
+    assert fourth.due_s == pytest.approx(100.0 + 4 * (2.0 + 2.0), abs=0.01)
+
+
 def test_what_a_message_costs_to_stage_is_virtual_time(make):
     cluster = small_spec().cluster
     staging = cluster.devices[0].model_copy(update={"staging_byte_per_s": 1e6})
