@@ -75,7 +75,8 @@ def test_every_file_of_the_site_is_what_the_server_sends_at_its_address(built: N
 def test_a_page_has_no_other_addresses_and_no_file_outside_docs(built: None) -> None:
     client = Client()
     assert client.get("/docs/guides/drawing.md").status_code == 200
-    for wrong in ("guides", "../webapp/settings.py", "%2e%2e/pyproject.toml", "guides/drawing.py", "nowhere"):
+    assert (ROOT / "webapp/frontend/package.json").is_file()
+    for wrong in ("guides", "..%2fwebapp/frontend/package.json", "guides/drawing.py", "nowhere"):
         assert client.get(f"/docs/{wrong}").status_code == 404, wrong
     for wrong in (
         f"{'a' * 300}.csv",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { star } from '@/cluster/fixtures';
-import type { ModelRow, RunRequest, Workload } from '@/api/types';
+import { DEVICE } from '@/api/fixtures';
+import type { ClusterSpec, ModelRow, RunRequest, Workload } from '@/api/types';
 import {
   drafts,
   draftsFor,
@@ -166,14 +166,17 @@ describe('a draft of a run', () => {
   });
 
   it('leaves links of boards as the network is only where every device is a board', () => {
-    const { spec } = star();
-    const [first, ...others] = spec.devices.map((device) => ({ ...device, node: device.name }));
-    const all = { ...spec, devices: [first!, ...others] };
+    const [all, some] = [
+      ['a', 'b'],
+      ['', 'b'],
+    ].map(
+      (nodes) =>
+        ({ devices: nodes.map((node) => ({ ...DEVICE, name: 'x', node })) }) as unknown as ClusterSpec,
+    );
     const given = { ...draft, dilationKind: 'nodes', board_links: 'given' } as const;
     expect(toRequest(given, model, all)).toMatchObject({ board_links: 'given' });
-    const some = { ...spec, devices: [{ ...first!, node: '' }, ...others] };
     expect(toRequest(given, model, some)).not.toHaveProperty('board_links');
-    expect(toRequest({ ...given, cluster: some }, model)).not.toHaveProperty('board_links');
+    expect(toRequest({ ...given, cluster: some! }, model)).not.toHaveProperty('board_links');
   });
 
   it('repeats an earlier request exactly', () => {
