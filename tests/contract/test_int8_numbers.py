@@ -12,7 +12,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import in_int8
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference.transformers_outputs import compute
-from engine.runs.predict import prepare
+from engine.runs.predict import editable_plan, prepare
 from engine.strategies.mcu.plan import shares_of
 from tests.support.memory_world import run_in_memory
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
@@ -56,6 +56,20 @@ def test_columns_are_cut_between_groups_that_share_a_scale():
     model = FAMILIES["llama"]
     shares = shares_of(star([1e10] * 5), model, allow_kv_dup=False)
     assert [share.columns for share in shares] == [(0, 16), (16, 32), (32, 48), (48, 56), (56, 64)]
+
+
+def test_a_plan_made_by_hand_cuts_columns_there_too():
+    spec = spec_of("mcu", FAMILIES["llama"], CLUSTERS["uneven"])
+    by_hand = editable_plan(spec, plan_of(spec))
+    assert {unit.name: unit.step for unit in by_hand.units}["columns"] == 8
+    first, second, *others = by_hand.plan.devices
+    moved = [
+        first.model_copy(update={"columns": first.columns - 1}),
+        second.model_copy(update={"columns": second.columns + 1}),
+    ]
+    plan = by_hand.plan.model_copy(update={"devices": (*moved, *others)}).model_dump(mode="json")
+    with pytest.raises(PlanError, match=r"cuts columns at \d+, expected a multiple of 8"):
+        prepare(spec.model_copy(update={"params": {"plan": plan}}))
 
 
 def test_other_methods_and_models_are_refused_in_a_sentence():

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from engine.domain.model import in_bits, in_int8
 from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.layout import whole_model
@@ -122,3 +123,16 @@ def test_a_cache_grows_and_keeps_its_rows(own_cache):
     got = answers(store, [ops.Block(0, "a")], rows=60, steps=80)
     assert relative_error(got[-1], expected[-1]) < 1e-5
     store._forget()
+
+
+def test_products_of_whole_numbers_are_taken_one_by_one(own_cache, monkeypatch):
+    model = in_int8(in_bits(model_of("tiny-llama"), 8))
+    store = WeightStore(model, store_of("tiny-llama").ref, 3)
+    for piece in whole_model(model):
+        store.load(piece)
+    expected = answers(store, [ops.Block(0, "a")])
+    calls = count_calls(monkeypatch)
+    use(own_cache)
+    store._forget()
+    got = answers(store, [ops.Block(0, "a")])
+    assert all(torch.equal(one, two) for one, two in zip(got, expected, strict=True)) and calls == []

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.domain.model import in_bits
+from engine.domain.model import in_bits, in_int8
 from engine.domain.report import RoundedWeights
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
@@ -140,7 +140,10 @@ def test_where_only_token_ids_come_they_alone_are_compared(judge):
     assert "leads by at most 7 there" in found.why  # token 1 has 1, token 0 has 8
 
 
-def test_rounded_weights_are_beside_the_model_as_it_is_after_the_same_tokens():
+@pytest.mark.parametrize(
+    "model", [in_bits(GPT2, 4), in_int8(in_bits(GPT2, 8))], ids=["weights", "whole numbers"]
+)
+def test_rounded_weights_are_beside_the_model_as_it_is_after_the_same_tokens(model):
     """The model as it is would have chosen token 1 for the second one, and one of its logits is 0.5 off."""
     whole = [LOGITS[0].clone(), LOGITS[1].clone()]
     whole[0][1] = torch.tensor([1.0, 4.0, 0.0, 2.0])
@@ -148,18 +151,19 @@ def test_rounded_weights_are_beside_the_model_as_it_is_after_the_same_tokens():
     asked = []
 
     def outputs_of(spec, tokens):
-        asked.append((spec.model.weight_bits, tokens))
+        asked.append((spec.model, tokens))
         return whole
 
     spec = RunSpec(
         cluster=star((1e9,)),
-        model=in_bits(GPT2, 4),
+        model=model,
         strategy="single",
         workload=Workload(prompt_tokens=4, new_tokens=3, requests=2),
     )
     found = verify.rounded_weights(spec, logits(), outputs_of)
-    assert found == RoundedWeights(bits=4, tokens=6, differing_tokens=1, max_abs_error=3.0)
-    assert asked == [(0.0, [list(ids) for ids in TOKENS])]
+    bits = {"bits": int(model.weight_bits), "activation_bits": model.activation_bits}
+    assert found == RoundedWeights(**bits, tokens=6, differing_tokens=1, max_abs_error=3.0)
+    assert asked == [(GPT2, [list(ids) for ids in TOKENS])]
     ids = {f"tokens.{index}": torch.tensor(row) for index, row in enumerate(TOKENS)}
     assert verify.rounded_weights(spec, ids, outputs_of) == found.model_copy(update={"max_abs_error": None})
     plain = spec.model_copy(update={"model": GPT2})

@@ -85,8 +85,8 @@ def test_a_run_is_predicted_and_emulated_with_the_plan_that_was_made_when_it_was
     assert given == [made] and Run.objects.get(pk=run.pk).status == "finished"
 
 
-def a_planned_run() -> tuple[Run, RunSpec]:
-    request = RunRequest.parse(request_body(), "test")
+def a_planned_run(**chosen: str) -> tuple[Run, RunSpec]:
+    request = RunRequest.parse(request_body(**chosen), "test")
     return services.store(request, spec := spec_of(request), services.planned(spec), None), spec
 
 
@@ -116,6 +116,13 @@ def test_a_plan_of_other_code_is_made_anew_and_the_report_says_so(monkeypatch: p
     assert report.plan == prepare(spec).plan
     (note,) = [note for note in report.fidelity.notes if "anew" in note]
     assert "version of-tomorrow of the code" in note and run.plan["code"] in note
+
+
+def test_the_page_of_a_run_shows_the_plan_that_its_report_is_about(alice: Browser) -> None:
+    run, spec = a_planned_run()
+    kept, _ = a_planned_run(strategy="single")
+    Run.objects.filter(pk=run.pk).update(plan=kept.plan, report=to_document(predict(spec)), status="finished")
+    assert alice.get(f"/runs/{run.pk}").json()["plan"]["strategy"] == spec.strategy
 
 
 @pytest.mark.parametrize("how", ["cancelled", "deleted"])
