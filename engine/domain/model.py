@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from engine.domain.errors import PlanError
+from engine.domain.errors import PlanError, SpecError
 from engine.domain.rope import Rope, RopeScaling
 from engine.domain.units import DTYPE_BYTES
 from engine.domain.values import Count, Fraction, NonNegative, Positive, Value
@@ -223,9 +223,15 @@ class ModelSpec(Value):
                 f"activation_bits is 8 and weight_bits {self.weight_bits:g}: whole numbers of 8 bits are "
                 "multiplied by such: set weight_bits = 8, too"
             )
-        if self.dtype != "float32" or self.num_experts or self.vision is not None:
+        found = [
+            *([f"dtype {self.dtype}"] if self.dtype != "float32" else []),
+            *([f"{self.num_experts} experts"] if self.num_experts else []),
+            *(["a part that sees pictures"] if self.vision is not None else []),
+        ]
+        if found:
             raise ValueError(
-                "activation_bits = 8 is of text models in float32 without experts only: leave it out"
+                f"activation_bits is 8 and the model has {' and '.join(found)}, expected a text model in "
+                "float32 without experts: leave activation_bits out"
             )
         if self.int8_group < SMALLEST_INT8_GROUP:
             raise ValueError(
@@ -470,12 +476,15 @@ def in_bits(model: ModelSpec, bits: QuantisedBits | None) -> ModelSpec:
 
 
 def in_int8(model: ModelSpec) -> ModelSpec:
-    """`model`, whose matrices have 8 bits, with products of whole numbers. Raises `SpecError` if it is no
-    model that these compute.
+    """`model`, whose matrices have 8 bits, with products of whole numbers. Raises `SpecError` about
+    activation_bits if it is no model that these compute.
     """
-    found: ModelSpec = ModelSpec.parse(
-        model.model_dump(mode="json") | {"activation_bits": 8}, f"model {model.name}"
-    )
+    try:
+        found: ModelSpec = ModelSpec.parse(
+            model.model_dump(mode="json") | {"activation_bits": 8}, f"model {model.name}"
+        )
+    except SpecError as error:
+        raise SpecError(str(error), [("activation_bits", str(error))]) from error
     return found
 
 

@@ -32,7 +32,7 @@ from engine.runs.method import method_report
 from engine.runs.moments import timed
 from engine.runs.replan import recover
 from engine.strategies.outside import errors_of
-from engine.strategies.registry import rule_of, strategy, strategy_of
+from engine.strategies.registry import rule_of, strategy, strategy_of, why_not
 from engine.strategies.shared.by_hand import editable
 from engine.worlds.common.source import RealSource, SimulatedSource
 from engine.worlds.simulated.device import Decisions
@@ -112,9 +112,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...], made: Plan | None = No
     spec.scenario.check(spec.cluster)
     cluster = cluster_at_start(spec)
     with errors_of(chosen, "`supports` raised"):
-        reason = chosen.supports(cluster, spec.model)
-    if spec.model.activation_bits and not chosen.computes_int8:
-        reason = "it multiplies no whole numbers: choose single or mcu, or leave activation_bits out."
+        reason = why_not(chosen, cluster, spec.model)
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
     check_cache(chosen, spec.model, spec.workload)

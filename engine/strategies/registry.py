@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.method_report import MethodReport
 from engine.domain.model import ModelSpec
@@ -173,6 +174,15 @@ def strategy_of(spec: RunSpec) -> Strategy:
         "is the code that it was started with.",
         [("strategy", "other code")],
     )
+
+
+def why_not(method: Strategy, cluster: ClusterSpec, model: ModelSpec) -> str | None:
+    """The reason in one sentence why `method` cannot run this model or cluster; None if it can."""
+    reason = method.supports(cluster, model)
+    if reason is None and model.activation_bits and not method.computes_int8:
+        able = " or ".join(each.name for each in STRATEGIES if each.computes_int8)
+        reason = f"it multiplies no whole numbers: choose {able}, or leave activation_bits out."
+    return reason
 
 
 def with_strategy(spec: RunSpec, name: str, **other: Any) -> RunSpec:

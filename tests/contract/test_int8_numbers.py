@@ -79,6 +79,9 @@ def test_other_methods_and_models_are_refused_in_a_sentence():
         prepare(spec_of("voltage", FAMILIES["gpt2"], CLUSTERS["uneven"]))
     with pytest.raises(SpecError, match=r"weight_bits 0: .* set weight_bits = 8"):
         in_int8(GPT2)
+    halves = GPT2.model_copy(update={"dtype": "bfloat16", "weight_bits": 8.0})
+    with pytest.raises(SpecError, match=r"the model has dtype bfloat16, expected .* float32 without experts"):
+        in_int8(halves)
     odd = GPT2.model_copy(update={"head_dim": 9, "weight_bits": 8.0})
     with pytest.raises(SpecError, match=r"head_dim 9.*expected multiples of 4"):
         in_int8(odd)

@@ -20,7 +20,7 @@ from engine.domain.spec import RunSettings, RunSpec, WeightsRef
 from engine.domain.values import Fraction, Value, Whole
 from engine.models.inputs.pictures import of_base64
 from engine.runs.on_nodes import check_on_nodes
-from engine.strategies.registry import STRATEGIES, origin_of, strategy
+from engine.strategies.registry import STRATEGIES, origin_of, strategy, why_not
 from topologies.layout import enabled
 from webapp.base import budgets
 from webapp.base.files import read_picture
@@ -40,6 +40,10 @@ class Pair(Value):
     weight_bits: QuantisedBits | None = Field(
         default=None, description="Bits to which the model's matrices are rounded; none: those of its dtype."
     )
+    activation_bits: Literal[0, 8] | None = Field(
+        default=0,
+        description="With weight_bits 8: those of numbers that products of layers take in; else its dtype's.",
+    )
     draft_model: str | None = Field(
         default=None, description="The name of a model that drafts tokens for it; none: there is none."
     )
@@ -52,10 +56,6 @@ class RunRequest(RunSettings, Pair):
     notes: str = ""
     tags: tuple[str, ...] = ()
     weights: Literal["random"] | None = None
-    activation_bits: Literal[0, 8] = Field(
-        default=0,
-        description="With weight_bits 8: those of numbers that products of layers take in; 0: the dtype's.",
-    )
     likely_acceptance: Fraction = Field(
         default=LIKELY_ACCEPTANCE,
         description="Predictions take each drafted token to be the model's own with this probability.",
@@ -71,8 +71,7 @@ def spec_of(request: RunRequest) -> RunSpec:
     budgets.check_scenario(request.scenario)
     cluster = cluster_of(request)
     budgets.check_cluster(cluster, "cluster")
-    model, weights = resolve_model(request.model, request.weights, request.weight_bits)
-    model = in_int8(model) if request.activation_bits else model
+    model, weights = _model_of(request, request.weights)
     model, draft_weights = _with_draft(model, request, request.weights, request.likely_acceptance)
     check_strategy(request)
     workload = request.workload
@@ -123,9 +122,15 @@ def reasons_against(pair: Pair) -> dict[str, str | None]:
     """
     cluster = cluster_of(pair)
     budgets.check_cluster(cluster, "cluster")
-    model, _ = resolve_model(pair.model, "random", pair.weight_bits)
+    model, _ = _model_of(pair, "random")
     model, _ = _with_draft(model, pair, "random")
-    return {chosen.name: chosen.supports(cluster, model) for chosen in STRATEGIES}
+    return {chosen.name: why_not(chosen, cluster, model) for chosen in STRATEGIES}
+
+
+def _model_of(pair: Pair, weights: Literal["random"] | None) -> tuple[ModelSpec, WeightsRef]:
+    """The model in its bits, and its weights. Raises `SpecError` if there is none, or none in these bits."""
+    model, reference = resolve_model(pair.model, weights, pair.weight_bits)
+    return in_int8(model) if pair.activation_bits else model, reference
 
 
 def _with_draft(

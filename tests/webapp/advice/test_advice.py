@@ -8,8 +8,10 @@ import pytest
 import redis
 
 import topologies
+from engine.advice.assess import assess
 from engine.advice.values import Assessment
 from engine.domain.spec import RunSpec
+from engine.strategies.registry import with_strategy
 from tests.support.web import Browser
 from topologies.showcases import showcase, showcases
 from webapp.advice import asking, tasks
@@ -42,6 +44,10 @@ def test_a_task_whose_person_has_asked_again_stops(live_redis: redis.Redis, db: 
 def test_advice_is_on_the_weights_in_the_bits_that_are_asked_for(db: None) -> None:
     assert base_of(AdviceRequest.parse(body(weight_bits=4), "request")).model.weight_bits == 4.0
     assert base_of(AdviceRequest.parse(body(), "request")).model.weight_bits == 0.0
+    whole = base_of(AdviceRequest.parse(body(weight_bits=8, activation_bits=8), "request"))
+    assert whole.model.activation_bits == 8
+    assert "multiplies no whole numbers" in assess(with_strategy(whole, "voltage")).reason
+    assert assess(with_strategy(whole, "single")).total_s
 
 
 def test_an_assessment_is_not_computed_twice(
@@ -200,7 +206,8 @@ def test_a_request_made_of_a_run_means_that_run(db: None) -> None:
     """None of its fields has its default."""
     run = {"strategy": "voltage", "params": {"decode": "recompute"}, "compute_model": "flops", "seed": 3}
     run |= {"name": "one", "dilation": 7.0, "silence_s": 5.0, "failover": "stop", "weights": "random"}
-    run |= {"weight_bits": 4, "draft_model": "tiny-gpt2", "likely_acceptance": 0.5}
+    run |= {"weight_bits": 8, "activation_bits": 8, "draft_model": "tiny-gpt2", "likely_acceptance": 0.5}
+    run |= {"board_links": "given"}
     run |= {"scenario": {"changes": [{"kind": "drop_device", "at_s": 1.0, "device": "shelf"}]}}
     asked = RunRequest.parse(body(**run), "request")
     fields = set(RunRequest.model_fields) - {"cluster_id", "notes", "tags"}

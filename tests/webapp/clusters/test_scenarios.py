@@ -36,6 +36,24 @@ def test_every_strategy_says_whether_it_can_run_a_model_on_a_cluster(alice: Brow
     assert "4 attention heads, which 3 workers cannot share equally" in answer["deepspeed"]
 
 
+def test_of_a_model_in_whole_numbers_only_methods_that_multiply_them_are_able(alice: Browser) -> None:
+    cluster = topologies.load("lab-3").model_dump(mode="json")
+    body = {"cluster": cluster, "model": "tiny-llama", "weight_bits": 8, "activation_bits": 8}
+    answer = alice.post("/supports", body).json()
+    able = {name for name, reason in answer.items() if reason is None}
+    assert able == {row.name for row in STRATEGIES if row.computes_int8} == {"single", "mcu"}
+    assert "multiplies no whole numbers: choose single or mcu" in answer["voltage"]
+    assert alice.post("/supports", body | {"activation_bits": None}).json()["voltage"] is None
+
+
+def test_a_model_that_whole_numbers_do_not_compute_is_refused_at_its_activations(alice: Browser) -> None:
+    cluster = topologies.load("lab-3").model_dump(mode="json")
+    body = {"cluster": cluster, "model": "llama-3.3-70b", "weight_bits": 8, "activation_bits": 8}
+    refused = alice.post("/supports", body).json()
+    assert [field["path"] for field in refused["fields"]] == ["activation_bits"]
+    assert "the model has dtype bfloat16, expected a text model in float32" in refused["detail"]
+
+
 def test_whom_a_question_is_about_must_be_known(alice: Browser) -> None:
     cluster = topologies.load("lab-3").model_dump(mode="json")
     response = alice.post("/supports", {"cluster": cluster, "model": "gpt-9"})

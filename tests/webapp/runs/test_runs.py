@@ -103,6 +103,7 @@ def test_a_stored_cluster_is_run_without_what_is_switched_off_and_frozen(alice: 
         ({"dilation": -1}, "dilation.function-after[positive]"),
         ({"colour": "red"}, "colour"),
         ({"model": "../../../etc"}, "model"),
+        ({"activation_bits": 8}, "activation_bits"),
     ],
 )
 def test_a_bad_request_is_refused_with_the_field(

@@ -10,6 +10,7 @@ export interface AdviceQuestion {
   cluster?: ClusterSpec;
   model: string;
   weight_bits?: 8 | 4 | null;
+  activation_bits?: 0 | 8 | null;
   draft_model?: string | null;
   workload: Partial<Workload>;
   by?: Objective;

@@ -38,6 +38,7 @@ export interface components {
             simulated_tokens: number;
         };
         AdviceRequest: {
+            activation_bits?: (0 | 8) | null;
             answer?: boolean;
             /** @enum {string} */
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
@@ -324,6 +325,7 @@ export interface components {
             type: "change_refused";
         };
         ChangesRequest: {
+            activation_bits?: (0 | 8) | null;
             answer?: boolean;
             /** @enum {string} */
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
@@ -1701,6 +1703,7 @@ export interface components {
             s_per_flop: number;
         };
         Pair: {
+            activation_bits?: (0 | 8) | null;
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             draft_model?: string | null;
@@ -2077,6 +2080,7 @@ export interface components {
             speed: number;
         };
         QuestionRequest: {
+            activation_bits?: (0 | 8) | null;
             answer?: boolean;
             /** @enum {string} */
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
@@ -2121,8 +2125,7 @@ export interface components {
             value: number;
         };
         ReplayRequest: {
-            /** @enum {integer} */
-            activation_bits?: 0 | 8;
+            activation_bits?: (0 | 8) | null;
             /** @enum {string} */
             board_links?: "drawn" | "given";
             cluster?: components["schemas"]["ClusterSpec"] | null;
@@ -2391,8 +2394,7 @@ export interface components {
             world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         RunRequest: {
-            /** @enum {integer} */
-            activation_bits?: 0 | 8;
+            activation_bits?: (0 | 8) | null;
             /** @enum {string} */
             board_links?: "drawn" | "given";
             cluster?: components["schemas"]["ClusterSpec"] | null;

@@ -6,6 +6,7 @@ import { isOver, type RunDetail } from '@/api/types';
 import { cancelRun } from '@/run/feed/commands';
 import type { Feed } from '@/run/feed/feed';
 import { aloneText } from '@/run/data/alone';
+import { modelText } from '@/run/data/modelText';
 import type { Snapshot } from '@/run/data/snapshot';
 import { waitText } from '@/run/panels/waiting';
 import { StatusBadge } from '@/run/panels/StatusBadge';
@@ -43,7 +44,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: 
           <StatusBadge state={state} />
           <Text size="sm" c="dimmed" truncate>
             {run.strategy}
-            {alone && ` (${alone})`} · {run.model} on {run.cluster_name} ·{' '}
+            {alone && ` (${alone})`} · {modelText(run)} on {run.cluster_name} ·{' '}
             <Anchor component={Link} to="/runs" size="sm" c="dimmed">
               all runs
             </Anchor>

@@ -1,28 +1,23 @@
 import { Badge, Group, SegmentedControl, Select, Text } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
 import { bytes, human } from '@/format/units';
-import { type Bits, WeightBits } from '@/run/request/WeightBits';
+import type { Draft } from '@/run/request/draft';
+import { ModelBits } from '@/run/request/ModelBits';
+
+type InBits = Pick<Draft, 'weight_bits' | 'activation_bits'>;
 
 interface Props {
   models: ModelRow[];
   model: string;
   randomWeights: boolean;
-  weightBits: Bits;
+  bits: InBits;
   onModel: (name: string) => void;
   onRandomWeights: (random: boolean) => void;
-  onWeightBits: (bits: Bits) => void;
+  onBits: (bits: Partial<InBits>) => void;
 }
 
 /** Chooses the model, whether its weights are trained or random, and in how many bits. */
-export function ModelPicker({
-  models,
-  model,
-  randomWeights,
-  weightBits,
-  onModel,
-  onRandomWeights,
-  onWeightBits,
-}: Props) {
+export function ModelPicker({ models, model, randomWeights, bits, onModel, onRandomWeights, onBits }: Props) {
   const chosen = models.find((row) => row.name === model);
   return (
     <>
@@ -51,7 +46,7 @@ export function ModelPicker({
             ]}
           />
         )}
-        <WeightBits bits={weightBits} onBits={onWeightBits} />
+        <ModelBits {...bits} onBits={onBits} />
       </Group>
       {chosen && (
         <Group gap={8} mt="xs">
@@ -62,7 +57,7 @@ export function ModelPicker({
             hidden size {chosen.hidden_size}
             {' · '}
             {human(chosen.num_parameters, '').trim()} parameters · {bytes(chosen.weight_bytes)}
-            {weightBits && ` before its matrices are rounded to ${weightBits} bits`}
+            {bits.weight_bits && ` before its matrices are rounded to ${bits.weight_bits} bits`}
           </Text>
         </Group>
       )}

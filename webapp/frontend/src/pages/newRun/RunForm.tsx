@@ -128,8 +128,8 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             randomWeights={draft.randomWeights}
             onModel={(name) => set({ model: name, randomWeights: false, ...OF_ONE_MODEL })}
             onRandomWeights={(randomWeights) => set({ randomWeights })}
-            weightBits={draft.weight_bits}
-            onWeightBits={(weight_bits) => set({ weight_bits, activation_bits: 0 })}
+            bits={{ weight_bits: draft.weight_bits, activation_bits: draft.activation_bits }}
+            onBits={set}
           />
           <DraftPicker
             models={catalogue.models}

@@ -18,6 +18,7 @@ const about = (path: string) => new ApiError(422, `${path} is wrong.`, [{ path, 
 it.each([
   ['cluster.devices[1]', 'Cluster', 'is wrong'],
   ['weights', 'Model', 'is wrong'],
+  ['activation_bits', 'Model', 'is wrong'],
   ['strategy', 'Strategy', 'is wrong'],
   ['params.plan.devices', 'Plan', 'is wrong'],
   ['params.ratio', 'Parameters', null], // beside its input

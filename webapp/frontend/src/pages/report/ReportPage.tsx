@@ -11,6 +11,7 @@ import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import { useRecording } from '@/run/feed/recording';
 import { aloneText } from '@/run/data/alone';
+import { modelText } from '@/run/data/modelText';
 import { MethodView } from '@/run/views/MethodView';
 import { Attribution } from './Attribution';
 import { Contents } from './Contents';
@@ -46,7 +47,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
   const plan = recording.data?.planInForce ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
   const alone = spec ? aloneText(spec.cluster, report?.plan ?? run.plan) : '';
-  const about = `${run.strategy}${alone && ` (${alone})`} · ${run.model} on ${run.cluster_name} · ${when(run)}`;
+  const about = `${run.strategy}${alone && ` (${alone})`} · ${modelText(run)} on ${run.cluster_name} · ${when(run)}`;
   return (
     <Page
       wide

@@ -10,6 +10,7 @@ import {
   firstDraft,
   fromRequest,
   missing,
+  pairOf,
   toRequest,
   withWork,
   type Work,
@@ -63,6 +64,11 @@ describe('a draft of a run', () => {
     expect(fromRequest(request).weight_bits).toBe(4);
     const whole = toRequest({ ...draft, weight_bits: 8, activation_bits: 8 }, model);
     expect(toRequest(fromRequest(whole), model)).toEqual(whole);
+  });
+
+  it('asks about strategies for the numbers that the run computes with', () => {
+    const bits = { weight_bits: 8, activation_bits: 8 } as const;
+    expect(pairOf({ ...draft, ...bits })).toMatchObject(bits);
   });
 
   it('asks for a draft model and how much of it is likely accepted, and repeats them', () => {

@@ -145,11 +145,12 @@ const tokenizerOf = (model: string, weights: RunRequest['weights']): string =>
   weights === 'random' ? `${model} with random weights` : model;
 
 /** The model and cluster for which strategies are checked; null while one is missing. */
-export function pairOf({ cluster, cluster_id, model, weight_bits, draft_model }: Draft) {
+export function pairOf({ cluster, cluster_id, model, weight_bits, activation_bits, draft_model }: Draft) {
   if (!model || (cluster === null && cluster_id === null)) return null;
   return {
     model,
     weight_bits,
+    activation_bits,
     draft_model,
     ...(cluster ? { cluster } : { cluster_id }),
   };

@@ -3,7 +3,7 @@ import type { ClusterRow, ClusterSpec, ModelRow } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import { Fields } from '@/run/params/Fields';
 import { type Draft, OF_ONE_MODEL, readsText, type Work } from '@/run/request/draft';
-import { WeightBits } from '@/run/request/WeightBits';
+import { ModelBits } from '@/run/request/ModelBits';
 
 interface Props {
   run: Draft;
@@ -54,12 +54,9 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
         onChange={(name) => name && onRun({ model: name, randomWeights: false, ...OF_ONE_MODEL })}
         data-testid="design-model"
       />
-      <Box mt="xs">
-        <WeightBits
-          bits={run.weight_bits}
-          onBits={(weight_bits) => onRun({ weight_bits, activation_bits: 0 })}
-        />
-      </Box>
+      <Group mt="xs">
+        <ModelBits weight_bits={run.weight_bits} activation_bits={run.activation_bits} onBits={onRun} />
+      </Group>
       <Workload run={run} model={model} onRun={onRun} />
     </>
   );
