@@ -181,7 +181,7 @@ def why_not(method: Strategy, cluster: ClusterSpec, model: ModelSpec) -> str | N
     reason = method.supports(cluster, model)
     if reason is None and model.activation_bits and not method.computes_int8:
         able = " or ".join(each.name for each in STRATEGIES if each.computes_int8)
-        reason = f"it multiplies no whole numbers: choose {able}, or leave activation_bits out."
+        reason = f"it multiplies no whole numbers: choose {able}, or float activations (no activation_bits)."
     return reason
 
 
