@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from emulator.session.slices import CutSlices
+from engine.domain.addresses import LEAST_PORT, Origin, read
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import RunError, SpecError
 from engine.domain.events import TRACE
@@ -46,6 +47,10 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+
+
+def _is_port(value: Any) -> bool:
+    return _is_count(value) and LEAST_PORT <= value < 1 << 16
 
 
 def _is_text(value: Any) -> bool:
@@ -154,7 +159,7 @@ def _is_row(value: Any) -> bool:
 
 
 FIELDS: dict[str, dict[str, Check]] = {
-    "listening": {"port": lambda value: _is_count(value) and 0 < value < 1 << 16},
+    "listening": {"port": _is_port},
     "ready": {},
     "alive": {},
     "halted": {},
@@ -175,10 +180,12 @@ FIELDS: dict[str, dict[str, Check]] = {
     "need": {"digest": _is_text, "start": _is_count},
     "file": {"name": _is_text, "start": _is_count, "data": lambda value: isinstance(value, str)},
     "ended": {"words": _is_text},
+    # of the server, before all that is of the board
+    "origin": {"address": _is_text, "own": lambda value: _are(value, _is_text)},
     # before a device process has begun
     "hello": {"version": _is_text, "address": _is_text, "available_bytes": _is_count, "row": _is_row},
     "clock": {"at_s": _is_number},
-    "probing": {"port": _is_count},
+    "probing": {"port": _is_port},
     "probed": {
         "forward_bit_per_s": lambda value: _is_number(value) and value > 0,
         "backward_bit_per_s": lambda value: _is_number(value) and value > 0,
@@ -199,6 +206,7 @@ class Board(Child):
     def __init__(self, rank: int, name: str, node: str, sock: socket.socket, results: Path):
         super().__init__(rank, name, os.getpid(), sock)
         self.node, self.results = node, results
+        self.origin: Origin | None = None
         self.slices: CutSlices | None = None
         self.sends_weights = False  # random ones are drawn on the board
         self.devices: tuple[str, ...] = ()
@@ -245,6 +253,20 @@ class Board(Child):
             self.name,
         )
 
+    def listens_at(self, said: str) -> str:
+        """The address at which the board says that others reach it, in its plain form. Raises `RunError`
+        for one where nobody should connect because a board says so.
+        """
+        origin = self.origin or Origin("")
+        if why := origin.why_not(said):
+            raise RunError(
+                f"Board {self.node} says that others reach it at {said[:60]!r}, {why}; it has joined from "
+                f"{origin.address or 'an unknown address'}: name an address of the board's with "
+                "edgeloom node --listen.",
+                self.name,
+            )
+        return str(read(said))
+
     def gone(self) -> RunError:
         return RunError(f"Board {self.node} has left: {self.how_ended()}.", self.name)
 
@@ -287,6 +309,10 @@ class Board(Child):
                 self._give(message["digest"], message["start"])
             case "file":
                 self._keep(message["name"], message["start"], message["data"])
+            case "origin" if self.origin is None:
+                self.origin = Origin(message["address"], tuple(message["own"]))
+            case "origin":
+                raise self._nonsense("where it comes from")
             case "ended":
                 self.words = message["words"]
             case "refused" if self.slices is not None:

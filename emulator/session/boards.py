@@ -63,6 +63,8 @@ class BoardsNetwork:
         toward = ""
         for board in sorted(self.boards, key=lambda board: board.name in played):
             said = board.ask("hello", HELLO_S, type="who", toward=toward if board.name in played else "")
+            if board.name not in played:
+                said["address"] = board.listens_at(said["address"])
             toward = toward or said["address"]
             said_by[board.name] = said
         for board, device in zip(self.boards, self.cluster.devices, strict=True):

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from emulator.session.boards import BoardsNetwork
+from engine.domain.addresses import Origin
 from engine.domain.events import Event
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
@@ -45,6 +46,7 @@ def kernels() -> Path:
 def board_process(home: Path, cache_bytes: int = CACHE_BYTES, memory_bytes: int = MEMORY_BYTES) -> Iterator:
     """A board's process for one run, and our end of its socket."""
     ours, theirs = socket.socketpair()
+    theirs.sendall(Origin("127.0.0.1").line())
     (home / "edgeloom").mkdir(parents=True, exist_ok=True)
     shutil.copy(kernels(), home / "edgeloom")
     numbers = (str(cache_bytes), str(memory_bytes), str(os.getpid()))

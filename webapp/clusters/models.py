@@ -5,6 +5,9 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+MOST_ADDRESS_CHARS = 64
+"""Of an IP address with the interface that it is of."""
+
 
 class Cluster(models.Model):
     """A cluster that somebody drew. `spec` is a dumped `ClusterSpec`; `version` counts the edits, for
@@ -51,7 +54,7 @@ class Node(models.Model):
 
     `hello` and `beat` are what it last said, dumped `NodeHello` and `NodeBeat`; `device` and `profile` are
     the halves of its `Calibration`, `caution` what is to be said beside these. `connection` names the
-    WebSocket that it speaks on at present.
+    WebSocket that it speaks on at present, `came_from` is the address that it was opened from.
     """
 
     name = models.CharField(max_length=31, unique=True)
@@ -60,6 +63,7 @@ class Node(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(null=True)
     connection = models.CharField(max_length=32, blank=True)
+    came_from = models.CharField(max_length=MOST_ADDRESS_CHARS, blank=True)
     hello = models.JSONField(null=True)
     beat = models.JSONField(null=True)
     device = models.JSONField(null=True)

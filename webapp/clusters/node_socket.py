@@ -36,7 +36,7 @@ from webapp.accounts.rates import rates
 from webapp.base.bodies import checked_json
 from webapp.base.redis import REDIS_ERRORS
 from webapp.clusters import nodes, tunnels
-from webapp.clusters.models import Node
+from webapp.clusters.models import MOST_ADDRESS_CHARS, Node
 
 PER_MINUTE = 60
 """Messages of one node, on all its connections: five times as many as a node says."""
@@ -61,6 +61,7 @@ class NodeSocket(AsyncWebsocketConsumer):
     guard: asyncio.Task[None] | None = None
     asked: asyncio.Task[None] | None = None
     is_over = False
+    came_from = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,6 +70,8 @@ class NodeSocket(AsyncWebsocketConsumer):
         self.heard_s = time.monotonic()
 
     async def connect(self) -> None:
+        client = self.scope.get("client")  # none over a Unix socket
+        self.came_from = str(client[0])[:MOST_ADDRESS_CHARS] if client else ""
         await self.accept()
         headers = sockets.headers_of(self.scope)
         kind, _, token = sockets.authorization(headers).partition(" ")
@@ -131,7 +134,7 @@ class NodeSocket(AsyncWebsocketConsumer):
             return None
         if rates.spend(f"node {self.node.pk}", PER_MINUTE, time.monotonic()):
             raise SpecError(f"Board {self.node.name} says more than {PER_MINUTE} things in a minute.")
-        return nodes.heard(self.node, self.connection, message)
+        return nodes.heard(self.node, self.connection, self.came_from, message)
 
     async def close_when_silent(self) -> None:
         while (left_s := self.heard_s + SILENT_S - time.monotonic()) > 0:

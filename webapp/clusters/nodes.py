@@ -158,16 +158,19 @@ def is_connected(node: Node) -> bool:
 
 
 # What nodes say -----------------------------------------------------------------------------------
-def heard(node: Node, connection: str, message: NodeHello | NodeBeat | NodeMeasured) -> NodeWelcome | None:
-    """Keep what a node has said on the connection of this name; the answer, if there is one. Raises
-    `SpecError` for what is wrong, and on a connection that is no longer the node's.
+def heard(
+    node: Node, connection: str, came_from: str, message: NodeHello | NodeBeat | NodeMeasured
+) -> NodeWelcome | None:
+    """Keep what a node has said on the connection of this name, which came from this address; the answer, if
+    there is one. Raises `SpecError` for what is wrong, and on a connection that is no longer the node's.
     """
     mine = Node.objects.filter(pk=node.pk)
     now = timezone.now()
     if isinstance(message, NodeHello):
         _check_clock(message, time.time())
         hello = message.model_dump(mode="json")
-        if not mine.update(connection=connection, hello=hello, beat=None, seen_at=now):
+        joined = {"connection": connection, "came_from": came_from, "seen_at": now}
+        if not mine.update(hello=hello, beat=None, **joined):
             raise SpecError(GONE)
         return NodeWelcome(name=node.name)
     said = {"beat": message.model_dump(mode="json")} if isinstance(message, NodeBeat) else _measured(message)

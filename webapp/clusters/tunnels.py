@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from django.db import Error
 from redis.exceptions import ConnectionError as RedisGone
 
+from engine.domain.addresses import Origin, own_addresses
 from engine.domain.cluster import ClusterSpec
 from engine.domain.node_messages import LARGEST_LINE_BYTES, PASS_CHARS, NodeClosed, NodeOpen, NodePass
 from webapp.base.redis import REDIS_ERRORS, async_client, client, length, pop, push
@@ -146,6 +147,7 @@ class _Tunnel:
         ]
 
     def __enter__(self) -> socket.socket:
+        self.ours.sendall(Origin(self.node.came_from, own_addresses()).line())  # before the board can speak
         push(self.down, NodeOpen(run=self.run, rank=self.rank).model_dump_json(), KEEP_S)
         for thread in self.threads:
             thread.start()

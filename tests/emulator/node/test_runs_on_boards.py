@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from emulator.session import boards
+from engine.domain.addresses import Origin
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import ChangeRefused, Event, StateChanged
@@ -225,14 +226,15 @@ PROBED = {
 class Played:
     """A board that a test plays: it answers each message by its type, honestly unless told otherwise."""
 
-    def __init__(self, stack: ExitStack, answers: dict[str, bytes]):
+    def __init__(self, stack: ExitStack, answers: dict[str, bytes], came_from: str = "127.0.0.1"):
         self.ours, self.theirs = socket.socketpair()
+        self.theirs.sendall(Origin(came_from).line())
         self.answers = {
             "who": said(type="hello", **HELLO | {"version": code_version(on_shapes=False)}),
             "clock": said(type="clock", at_s=1.0),
-            "be_probed": said(type="probing", port=1),
+            "be_probed": said(type="probing", port=40_000),
             "probe": said(type="probed", **PROBED),
-            "assign": said(type="listening", port=9),
+            "assign": said(type="listening", port=40_001),
         } | answers
         stack.enter_context(self.ours), stack.enter_context(self.theirs)
         threading.Thread(target=self.serve, daemon=True).start()
@@ -259,6 +261,8 @@ HOSTILE = {
     "an unknown type": ("who", said(type="__class__")),
     "a type that is a list": ("who", said(type=["hello"])),
     "memory below 0": ("who", said(type="hello", **HELLO | {"available_bytes": -1})),
+    "where it comes from": ("who", Origin("192.0.2.1").line()),
+    "a port of a service": ("be_probed", said(type="probing", port=22)),
     "a clock that is no number": ("clock", b'{"type": "clock", "at_s": NaN}\n'),
     "a rate of 0": ("probe", said(type="probed", **PROBED | {"forward_bit_per_s": 0})),
     "a rate of 400 digits": ("probe", said(type="probed", **PROBED | {"forward_bit_per_s": 10**400})),
@@ -288,6 +292,19 @@ def test_what_a_hostile_board_says_ends_its_run_with_a_sentence(what, weights, m
         sentence = ended(on_two("megatron", weights), [one.ours for one in played], played[which])
     assert f"d{which}" in sentence, sentence
     assert sentence.endswith(".") and "Traceback" not in sentence and "Error" not in sentence
+
+
+@pytest.mark.parametrize(("came_from", "port"), [("198.51.100.7", 40_000), ("127.0.0.1", 22)])
+def test_a_board_leads_nobody_to_a_service_of_the_server(came_from, port, weights, monkeypatch):
+    def only_of_honest_ones(self, src, dst):
+        raise AssertionError("a board was sent there")
+
+    monkeypatch.setattr(boards.BoardsNetwork, "_check_usable", only_of_honest_ones)
+    answers = {"be_probed": said(type="probing", port=port)}
+    with ExitStack() as stack:
+        played = [Played(stack, answers, came_from) for _ in range(2)]
+        with pytest.raises(RunError, match=r"at '127\.0\.0\.1', which is the server's own|with a wrong port"):
+            run_on(on_two("megatron", weights), [one.ours for one in played], lambda event: None)
 
 
 def ended(spec: RunSpec, socks: list[socket.socket], hostile: Played) -> str:

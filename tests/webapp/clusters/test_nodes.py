@@ -57,6 +57,8 @@ BUSY = CALIBRATION | {"profile": CALIBRATION["profile"] | {"core_frac": 0.5}}
 MEASURED = {"kind": "measured", "calibration": BUSY}
 """Beside other work."""
 
+CAME_FROM = "192.0.2.7"
+
 
 class Board(ApplicationCommunicator):
     """A board's end of the WebSocket, in the messages of ASGI."""
@@ -64,7 +66,7 @@ class Board(ApplicationCommunicator):
     def __init__(self, token: str, host: str = "localhost:8000"):
         headers = [(b"host", host.encode()), (b"authorization", f"Bearer {token}".encode())]
         scope = {"type": "websocket", "path": "/ws/node/", "query_string": b"", "headers": headers}
-        super().__init__(application, scope | {"subprotocols": []})
+        super().__init__(application, scope | {"subprotocols": [], "client": [CAME_FROM, 50_000]})
 
     async def call(self) -> None:
         await self.send_input({"type": "websocket.connect"})

@@ -13,7 +13,7 @@ from django.db import OperationalError
 
 from engine.domain.errors import SpecError
 from tests.support.small_clusters import star
-from tests.webapp.clusters.test_nodes import PATIENCE_S, Board, hello
+from tests.webapp.clusters.test_nodes import CAME_FROM, PATIENCE_S, Board, hello
 from webapp.accounts.rates import Rates, rates
 from webapp.base.redis import client
 from webapp.clusters import node_socket, tunnels
@@ -44,7 +44,10 @@ class Worker:
         self.stack = ExitStack()
 
     async def open(self, *nodes: str) -> list[socket.socket]:
-        return await asyncio.to_thread(self.stack.enter_context, tunnels_of(desk(*nodes), 7))
+        """Sockets from which what the server says of the boards, before they can, has been read."""
+        socks = await asyncio.to_thread(self.stack.enter_context, tunnels_of(desk(*nodes), 7))
+        self.origins = [json.loads(await read(sock)) for sock in socks]
+        return socks
 
     async def close(self) -> None:
         await asyncio.to_thread(self.stack.close)
@@ -70,6 +73,8 @@ async def joined(token: str) -> Board:
 async def test_what_either_says_arrives_whole_and_in_order_and_the_end_is_told(token: str) -> None:
     board, worker = await joined(token), Worker()
     (sock,) = await worker.open("desk-pi")
+    (origin,) = worker.origins
+    assert (origin["type"], origin["address"]) == ("origin", CAME_FROM) and "127.0.0.1" in origin["own"]
     opened = await board.heard()
     assert opened["kind"] == "open" and opened["run"].startswith("7-")
     run = opened["run"]
