@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--listen",
         metavar="ADDRESS",
         default="",
-        help="IP address where the other boards of a run connect; default: the address by which the server is reached",
+        help="IP address where other boards of a run connect; default: that by which the server is reached",
     )
     parser.add_argument(
         "--cache-gb",
