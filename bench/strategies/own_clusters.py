@@ -142,7 +142,13 @@ OWN: tuple[Own, ...] = (
         Workload(prompt_tokens=16, new_tokens=1),
         "9.9 times one chip per block (section V-B)",
     ).beside("mcu-1"),
-    _of("mcu", "mcu-8", "mcu-tinyllama", CHIP_ANSWER, "26.1 times one chip per block (section V-B)")
+    _of(
+        "mcu",
+        "mcu-8",
+        "mcu-tinyllama",
+        CHIP_ANSWER,
+        "26.1 times one chip per block of a token alone, without the prompt (section V-B)",
+    )
     .beside("mcu-1")
     .but(
         "a chip fetches every block anew, as printed; TPI-LLM with offloading keeps on chip what else fits, "

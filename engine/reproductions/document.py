@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -49,12 +48,14 @@ def paper_pages(pictures: Mapping[str, Sequence[str]] | None = None) -> dict[str
     folder `PICTURES`.
     """
     pages = {}
-    for paper in reproductions().papers:
+    found = reproductions()
+    counts = {one.name: one for one in found.experiments}
+    for paper in found.papers:
         own = [one for one in experiments() if one.paper == paper.paper]
         tables = {one.name: _figures(verdicts_of(one.name)) for one in own if verdicts_of(one.name)}
         parts = [f"# {paper.title}: its figures, reproduced\n\n{paper.source}."]
         parts.append("\n".join(f"- {sentence}" for sentence in paper.must_know))
-        parts += [_experiment(one, paper.paper, (pictures or {}).get(one.name, ())) for one in own]
+        parts += [_experiment(one, counts[one.name], (pictures or {}).get(one.name, ())) for one in own]
         pages[paper.paper] = PaperPage("\n\n".join(parts) + "\n", tables)
     return pages
 
@@ -134,7 +135,7 @@ def _counted(one: LeftOut) -> str:
     return ", ".join(f"{number} {state}" for state, number in one.counts.items()) or f"{one.figures}"
 
 
-def _experiment(experiment: Experiment, paper: str, pictures: Sequence[str]) -> str:
+def _experiment(experiment: Experiment, summary: ExperimentSummary, pictures: Sequence[str]) -> str:
     rows = shipped_rows(experiment)
     found = verdicts_of(experiment.name)
     versions = ", ".join(sorted({row.code_version for row in rows if row.code_version})) or "none"
@@ -142,10 +143,11 @@ def _experiment(experiment: Experiment, paper: str, pictures: Sequence[str]) -> 
     parts += [f"![{experiment.title}]({name})" for name in pictures]
     parts.append("Assumed:\n\n" + "\n".join(f"- {sentence}" for sentence in experiment.assumptions))
     if found:
-        states = Counter(one.state for one in found)
-        counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-        parts.append(f"Of {len(found)} figures: {counts}.")
-        parts.append(f"[All {len(found)} figures, published and ours]({paper}/{experiment.name}.csv)")
+        counts = [f"{number} {state}" for state, number in summary.counts.items()]
+        if summary.repeats:
+            counts.append(f"{summary.repeats} repeat{'s' * (summary.repeats == 1)} what counts elsewhere")
+        parts.append(f"Of {summary.figures} figures: {', '.join(counts)}.")
+        parts.append(f"[All {len(found)} rows, published and ours]({summary.paper}/{experiment.name}.csv)")
     claims = claims_without_figures(experiment, rows)
     if claims:
         parts.append("\n".join(f"- {one.text} {one.verdict.capitalize()}: {one.found}" for one in claims))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -159,6 +160,16 @@ def test_the_documents_are_what_code_writes_of_the_shipped_results() -> None:
         assert written(f"{paper}.md") == page.text, again
         for name, table in page.tables.items():
             assert written(f"{paper}/{name}.csv") == as_csv(*table), again
+
+
+def test_the_page_of_a_paper_counts_the_figures_of_an_experiment_as_the_overview_does() -> None:
+    for one in reproductions().experiments:
+        assert sum(one.counts.values()) + one.repeats == one.figures, one.name
+        if one.figures:
+            said = written(f"{one.paper}.md").partition(f"## {one.name}\n")[2].partition("Of ")[2]
+            numbers = [int(number) for number in re.findall(r"\d+", said.partition(".")[0])]
+            repeats = [one.repeats] if one.repeats else []
+            assert numbers == [one.figures, *one.counts.values(), *repeats], one.name
 
 
 def written(file: str) -> str:
