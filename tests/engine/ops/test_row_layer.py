@@ -104,6 +104,7 @@ OTHERWISE = {
     "gated_ffn": False,
     "activation": "gelu",
     "dtype": "bfloat16",
+    "activation_bits": 8,
 }
 
 

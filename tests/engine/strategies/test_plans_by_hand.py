@@ -14,7 +14,7 @@ from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.runs.predict import predict, prepare
+from engine.runs.predict import editable_plan, predict, prepare
 from engine.strategies.registry import strategy as named
 
 BOARD = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9}
@@ -134,6 +134,24 @@ def test_a_plan_that_is_none_is_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(EdgeLoomError, match=sentence):
         prepare(spec_of(strategy, plan))
+
+
+def test_chips_that_compute_in_whole_numbers_cut_columns_between_scales_alone() -> None:
+    """demo-lm has a scale for every 4 columns; 322 are eighty and a half of them."""
+
+    def in_int8(*columns: int) -> RunSpec:
+        spec = spec_of("mcu", shares(a=(4, columns[0]), b=(4, columns[1])))
+        bits = {"weight_bits": 8.0, "activation_bits": 8}
+        return spec.model_copy(update={"model": spec.model.model_copy(update=bits)})
+
+    with pytest.raises(EdgeLoomError, match=r"cuts columns at 322, expected a multiple of 4"):
+        prepare(in_int8(322, 318))
+    halves = in_int8(320, 320)
+    editable = editable_plan(halves, prepare(halves).plan)
+    assert {unit.name: unit.step for unit in editable.units} == {"heads": 1, "columns": 4}
+    floats = spec_of("mcu", shares(a=(4, 322), b=(4, 318)))
+    editable = editable_plan(floats, prepare(floats).plan)
+    assert {unit.name: unit.step for unit in editable.units} == {"heads": 1, "columns": 1}
 
 
 @pytest.mark.parametrize(

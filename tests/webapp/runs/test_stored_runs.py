@@ -82,6 +82,17 @@ def test_the_page_of_an_old_run_has_everything(name: str, alice: Browser) -> Non
     assert page["plan"]["holdings"] == documents["plan"]["holdings"]
 
 
+def test_a_run_shows_the_plan_of_its_report_and_not_that_of_before_its_start(alice: Browser) -> None:
+    """They differ where other code ran it, which made its plan anew."""
+    documents = stored("gpipe")
+    before = documents["plan"]["work"]
+    documents["plan"]["work"] = before[::-1]
+    page = alice.get(f"/runs/{put(documents).pk}").json()
+    assert page["plan"]["work"] == documents["report"]["plan"]["work"] == before != before[::-1]
+    waiting = put(documents | {"report": None})
+    assert alice.get(f"/runs/{waiting.pk}").json()["plan"]["work"] == before[::-1]
+
+
 def test_a_run_of_lime_says_by_its_workload_for_which_length_it_was_planned(alice: Browser) -> None:
     documents = stored("lime")
     assert documents["spec"]["params"] == {"assumed_tokens": 9, "mode": "dp"}
