@@ -3,6 +3,7 @@
 import pytest
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.network import PairMeasurement
 from engine.worlds.common.own_links import OwnLink
 from engine.worlds.common.paths import PathTimes
 
@@ -60,3 +61,10 @@ def test_what_a_device_sends_to_two_others_shares_its_link_and_what_it_receives_
     assert [paths.arrives_s(src, 1000, 1.0) for src in (1, 2, 3)] == [1.0, 2.0, 3.0]
     paths.forget_messages()
     assert paths.departs_s(3, 1000, 0.0) == 1.0
+
+
+def test_a_network_that_gives_less_than_is_drawn_is_as_slow_as_it_is_there():
+    """The first pair has half of the drawn rate and a delay, the second as much as is drawn."""
+    paths = PathTimes(star(), 0, given=[PairMeasurement(0, 1, 4000.0, 0.25, 0.0)])
+    assert [paths.transfer_s(dst, 1000) for dst in (1, 2)] == [2.0, 1.0]
+    assert [paths.delay_s(dst) for dst in (1, 2)] == [0.25, 0.0]
