@@ -74,6 +74,7 @@ class Room(NamedTuple):
     cores       the processor cores that it may use
     covered     directories that it sees empty
     views       what it sees below these, and what it may write; all else is read-only
+    own_network whether it has a network of its own: without one it has this machine's, and no rights over it
     """
 
     parent: int
@@ -83,6 +84,7 @@ class Room(NamedTuple):
     cores: tuple[int, ...]
     covered: tuple[str, ...]
     views: tuple[View, ...]
+    own_network: bool = True
 
 
 def enter(room: Room) -> None:
@@ -106,7 +108,7 @@ def enter(room: Room) -> None:
     die_with(room.parent)  # a change of user has cancelled it
     limit_processes()
     raise_open_files()
-    call("unshare", NEWNS | NEWIPC | NEWPID | NEWNET)
+    call("unshare", NEWNS | NEWIPC | NEWPID | (NEWNET if room.own_network else 0))
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     alive, mine = os.pipe()
     init = os.fork()

@@ -17,6 +17,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from typing import Any
 from emulator.calibration.known import known_calibration
 from emulator.node.links import be_probed, probe
 from emulator.node.run_folders import own_folder, remove_leftovers
-from emulator.node.slice_cache import SliceCache, why
+from emulator.node.slice_cache import MOST_CACHE_BYTES, SliceCache, why
 from emulator.session.wire import JsonLines
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.network import LoopbackNetwork, PairMeasurement
@@ -337,16 +338,26 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit
 
 
-def main(descriptor: int, address: str, cache_bytes: int, memory_bytes: int, parent: int) -> int:
+def main(
+    descriptor: int,
+    address: str = "",
+    cache_bytes: int = MOST_CACHE_BYTES,
+    memory_bytes: int = 1 << 62,
+    parent: int | None = None,
+) -> int:
+    """Serve a run. Without a `parent` it is in a room of the server's: that ends with who made it, and its
+    temporary files with it.
+    """
     signal.signal(signal.SIGTERM, _leave)
-    end_with(parent, signal.SIGTERM)  # it still removes what the run has left
+    if parent is not None:
+        end_with(parent, signal.SIGTERM)  # it still removes what the run has left
     import torch
 
     torch.set_num_threads(1)
     lines = JsonLines(socket.socket(fileno=descriptor), MOST_MESSAGE_BYTES)
     try:
         remove_leftovers()
-        results, lock = own_folder()
+        results, lock = own_folder(Path(tempfile.gettempdir()) if parent is None else None)
         process = BoardProcess(lines, address, cache_bytes, memory_bytes)
     except OSError as error:
         refuse(lines, f"This board cannot keep what a run needs: {why(error)}.")

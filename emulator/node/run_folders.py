@@ -27,11 +27,11 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def own_folder() -> tuple[Path, BinaryIO]:
-    """A folder for this process's run, and its lock."""
+def own_folder(within: Path | None = None) -> tuple[Path, BinaryIO]:
+    """A folder for this process's run, `within` the folder of this user's runs if no other, and its lock."""
     _runs().mkdir(parents=True, exist_ok=True, mode=0o700)
     with _alone():
-        made = Path(tempfile.mkdtemp(dir=_runs()))
+        made = Path(tempfile.mkdtemp(dir=within or _runs()))
         lock = (made / "lock").open("wb")
         fcntl.flock(lock, fcntl.LOCK_EX)
     return made, lock

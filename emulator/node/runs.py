@@ -14,6 +14,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from emulator.node.run_folders import remove_leftovers
+from emulator.node.slice_cache import MOST_CACHE_BYTES
 from engine.domain.node_messages import PASS_CHARS, NodeClosed, NodeMessage, NodeOpen, NodePass
 
 MODULE = "emulator.node.board_process"
@@ -29,7 +30,7 @@ class Allowed(NamedTuple):
     """
 
     address: str = ""
-    cache_bytes: int = 10_000_000_000
+    cache_bytes: int = MOST_CACHE_BYTES
     memory_bytes: int = 1 << 62
 
 

@@ -25,6 +25,8 @@ Ask = Callable[[str, int], str]
 """The next bytes of the file of a digest from a position on, in base64."""
 
 READ_BYTES = 1 << 20
+MOST_CACHE_BYTES = 10_000_000_000
+"""How many bytes of slices are kept, unless the node's owner says otherwise."""
 LOOK_EVERY_S = 0.1
 """How often it looks whether another node has brought a slice."""
 

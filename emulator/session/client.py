@@ -8,6 +8,7 @@ import queue
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from emulator.network.probe import probe
 from emulator.session.isolation import Isolated, prepare
 from emulator.session.limits import Guard, limits_here
 from emulator.session.notes import notes
-from emulator.session.played import with_played
+from emulator.session.played import BOARD_PROCESS, with_played
 from emulator.session.turns import Turn, Wait, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
@@ -79,7 +80,11 @@ def emulate(
         MemoryGroup(limits.memory_bytes) as group,
         Isolated(SERVER, state, mine, group.procs, _directories_of(spec)) as session,
         boards or nullcontext(()) as of_boards,
-        with_played(spec, of_boards) if spec.on_nodes else nullcontext(()) as sockets,
+        with_played(
+            spec, of_boards, partial(Isolated, BOARD_PROCESS, state, mine, group.procs, own_network=False)
+        )
+        if spec.on_nodes
+        else nullcontext(()) as sockets,
     ):
         client = _SessionClient(session, mine, on_events, asked, Guard(limits, group))
         return client.run(with_profile(spec), made, sockets)

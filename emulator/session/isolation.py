@@ -54,7 +54,7 @@ class Isolated:
 
     It inherits the files of `turn`, so the turn ends with its last process, and may use only the turn's
     cores. `group` is the file of a control group that takes its pid, if there is one. It may read the
-    directories `reads` and write `writes`, wherever they are.
+    directories `reads` and write `writes`, wherever they are. Without `own_network` it has this machine's.
     """
 
     def __init__(
@@ -65,11 +65,13 @@ class Isolated:
         group: Path | None = None,
         reads: Iterable[Path] = (),
         writes: Iterable[Path] = (),
+        own_network: bool = True,
     ):
         self.module = module
         self.group = group
         self.records = records
         self.turn = turn
+        self.own_network = own_network
         self.reads, self.writes = tuple(reads), tuple(writes)
 
     def __enter__(self) -> Isolated:
@@ -83,7 +85,7 @@ class Isolated:
         cache = session_cache()
         make_library()
         reads = (*self.reads, folder())
-        room = room_of(self.turn.cores, self.group, reads, (*self.writes, cache))
+        room = room_of(self.turn.cores, self.group, reads, (*self.writes, cache), self.own_network)
         files = (self.errors.fileno(), theirs.fileno(), asks.fileno(), *self.turn.descriptors)
         with theirs, asks:
             self.pid, self.ended = fork_server.forked(self.module, room, _environment(cache), files)

@@ -51,7 +51,13 @@ def session_cache() -> Path:
     return cache
 
 
-def room_of(cores: Iterable[int], group: Path | None, reads: Iterable[Path], writes: Iterable[Path]) -> Room:
+def room_of(
+    cores: Iterable[int],
+    group: Path | None,
+    reads: Iterable[Path],
+    writes: Iterable[Path],
+    own_network: bool = True,
+) -> Room:
     """The room of a session of this process: `reads` and `writes` are what it needs besides its program."""
     own_users = rights().kind == "own"
     own = identity() if own_users else None
@@ -81,6 +87,7 @@ def room_of(cores: Iterable[int], group: Path | None, reads: Iterable[Path], wri
         tuple(sorted(cores)),
         tuple(map(str, sorted(covered))),
         tuple(views.values()),
+        own_network,
     )
 
 

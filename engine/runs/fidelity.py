@@ -181,7 +181,7 @@ def _part_by_part(
         if ended.outcome.kind != "finished":
             how = f"the {name} {ended.outcome.in_words}"
             note = f"{what}: not compared with its prediction, because {how}."
-            return fidelity.model_copy(update={"notes": (note,)})
+            return fidelity.model_copy(update={"notes": (note, *fidelity.notes)})
     error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
     parts = native_parts(report, played.trace, expected)
     return fidelity.model_copy(update={"latency_error": error, "native": parts, "notes": notes})

@@ -23,6 +23,9 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.worlds.real.dilation import demands
 
+MOST_PLAYED = 16
+"""How many devices a server plays in one run on boards. All compute on its cores, as fast as drawn."""
+
 
 def on_nodes(spec: RunSpec) -> RunSpec:
     """The run on the boards that its devices are bound to."""
@@ -42,6 +45,12 @@ def check_on_nodes(spec: RunSpec, are_reached: bool = True) -> None:
         raise _refusal(
             "cluster",
             "has no device that is bound to a board: draw it with boards of the palette, or emulate it.",
+        )
+    if len(played) > MOST_PLAYED:
+        raise _refusal(
+            "cluster",
+            f"has {len(played)} devices without a board, and the server plays at most {MOST_PLAYED}: bind "
+            "more of them to boards, or emulate the cluster.",
         )
     if played and not spec.slows_links:
         raise _refusal(

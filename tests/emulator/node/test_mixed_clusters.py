@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from statistics import median
 
 import pytest
 
-from emulator.session.played import with_played
+from emulator.host.rights import identity
+from emulator.session.isolation import Isolated
+from emulator.session.played import BOARD_PROCESS, with_played
+from emulator.session.turns import turn
+from emulator.session.wire import JsonLines
 from engine.domain.errors import SpecError
 from engine.domain.events import Event
 from engine.domain.spec import WeightsRef
@@ -44,6 +53,20 @@ def mixed(weights: WeightsRef, flop_per_s: float, **changes):
     return spec.model_copy(update={"cluster": cluster, "weights": weights} | changes)
 
 
+@contextmanager
+def rooms(records: Path) -> Iterator[tuple]:
+    """What makes the room of a played device, and the rooms that it has made."""
+    made = []
+
+    def room() -> Isolated:
+        made.append(isolated())
+        return made[-1]
+
+    with turn("played", lambda wait: None, lambda: None) as mine:
+        isolated = partial(Isolated, BOARD_PROCESS, records, mine, own_network=False)
+        yield room, made
+
+
 def computed_s(trace: list[Event], device: str) -> dict[str, list[float]]:
     """How long its operations took, by their names."""
     found = defaultdict(list)
@@ -58,7 +81,11 @@ def test_a_board_and_a_played_device_give_the_right_tokens_and_the_played_one_is
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "server"))
     spec, events = mixed(weights, 1e7), []
-    with board_process(tmp_path / "board") as (_, sock), with_played(spec, [sock]) as socks:
+    with (
+        board_process(tmp_path / "board") as (_, sock),
+        rooms(tmp_path) as (room, _),
+        with_played(spec, [sock], room) as socks,
+    ):
         report = run_on(spec, socks, events.append)
     assert report.outcome.kind == "finished", report.outcome
     assert report.correctness.token_identical is True and report.world == "nodes"
@@ -68,7 +95,38 @@ def test_a_board_and_a_played_device_give_the_right_tokens_and_the_played_one_is
         assert median(times_s) >= 0.999 * median(drawn[name]), name
     assert any("the server played d1 as drawn" in note for note in report.fidelity.notes)
     assert not any(isinstance(item, Mark) and item.name == "device_lost" for item in events)
-    assert not list((tmp_path / "server").glob("edgeloom/node-runs/*")), "it leaves nothing"
+    assert not list((tmp_path / "server").glob("**/node-runs/*")), "it leaves nothing"
+
+
+def test_a_played_device_has_the_machines_network_and_none_of_the_servers_rights_and_secrets(
+    weights, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("DATABASE_URL", "a-secret")
+    with rooms(tmp_path) as (room, made), with_played(mixed(weights, 1e7), [object()], room) as (_, sock):
+        lines = JsonLines(sock)
+        lines.send({"type": "clock"})
+        assert lines.receive(60)[0]["type"] == "clock", "it is in its room"
+        pids = [member.pid for one in made for member in one.members()]
+        assert len(pids) == 2
+        for pid in map(str, pids):
+            own, proc = Path("/proc/self/ns"), Path("/proc", pid)
+            assert (proc / "ns/net").readlink() == (own / "net").readlink()
+            assert (proc / "ns/user").readlink() != (own / "user").readlink()
+            assert (proc / "ns/pid_for_children").readlink() != (own / "pid").readlink()
+            assert b"a-secret" not in (proc / "environ").read_bytes()
+            assert proc.stat().st_uid == (os.getuid() if identity() is None else identity())
+
+
+def test_more_devices_than_a_server_plays_are_refused_before_a_process_is_started(weights):
+    spec = bound(spec_of("megatron", MODEL, star((1e8,) * 18), new_tokens=4))
+    first, *others = spec.cluster.devices
+    devices = (first, *(device.model_copy(update={"node": ""}) for device in others))
+    spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": devices})})
+    with (
+        pytest.raises(SpecError, match="17 devices without a board.* at most 16"),
+        with_played(spec, [], None),
+    ):
+        pass
 
 
 def test_a_device_that_the_server_cannot_play_as_fast_as_drawn_is_refused_before_anything_starts(weights):
