@@ -69,21 +69,23 @@ def measure_rounding(
     wide: Sequence[torch.Tensor],
     emitted: Sequence[Sequence[int]],
     samplings: Sequence[Sampling | None],
-    shaken: Sequence[torch.Tensor] = (),
+    shaken: Sequence[Sequence[torch.Tensor]] = (),
 ) -> Rounding:
     """Measure rounding errors from outputs per request: of the run, of the library in its dtype, of the
     library in wider numbers.
 
     `emitted` are the run's tokens, none for a model that generates none; `samplings` say how those of each
-    request were drawn. `shaken` are the library's, too, where a little more or less before its products makes
-    other whole numbers of 8 bits: these errors count as rounding beside its own.
+    request were drawn. `shaken` are the library's, too, each where a little more or less before its products
+    makes other whole numbers of 8 bits: these errors count as rounding beside its own. Which rows have such a
+    number is chance, so the worst row of all counts for every row.
     """
     import torch
 
     smallest = torch.finfo(library[0].dtype).eps / 4
     run_rows, own_rows = _row_errors(ours, wide, smallest), _row_errors(library, wide, smallest)
     if shaken:
-        own_rows = own_rows.maximum(_row_errors(shaken, wide, smallest))
+        worst = max(float(_row_errors(each, wide, smallest).max()) for each in shaken)
+        own_rows = own_rows.clamp(min=worst)
     margins = [
         lead(exact_rows[index], sampling, index, best, token)
         for rows, exact_rows, tokens, sampling in zip(library, wide, emitted, samplings, strict=True)
@@ -93,8 +95,8 @@ def measure_rounding(
     return Rounding(
         error_max=max(
             float((a.double() - b.double()).abs().max())
-            for each in (library, shaken)
-            for a, b in zip(each, wide, strict=each is library)
+            for each in (library, *shaken)
+            for a, b in zip(each, wide, strict=True)
         ),
         typical=float((run_rows.log() - own_rows.log()).mean().exp()),
         limit=TYPICAL_LIMIT * (1 + FEW_ROWS / len(run_rows)),

@@ -15,7 +15,7 @@ from engine.domain.spec import RunSpec
 from engine.models.inputs.prompts import requests_of, text_ids, tokenised_text
 from engine.models.reference.choices import chosen, samplings_of
 from engine.models.reference.process import Said
-from engine.models.reference.teacher_forcing import Forced, Numbers, Tokens, reference_after
+from engine.models.reference.teacher_forcing import SHAKEN, Forced, Numbers, Tokens, reference_after
 from engine.models.reference.transformers_outputs import Reference
 from engine.reports.outputs import read_outputs, what_differs_in_shape, what_lacks
 from engine.reports.rounding import WORST_LIMIT, Rounding, measure_rounding
@@ -217,7 +217,7 @@ def _rounded(
     named = reference.tensors()
     same = [named[f"{kind}.{index}"] for index in range(count)]
     library = same if identical is not False else forced(emitted, "own")
-    shaken = forced(emitted, "shaken") if spec.model.activation_bits else ()
+    shaken = [forced(emitted, numbers) for numbers in SHAKEN if spec.model.activation_bits]
     wide = forced(emitted, "precise")
     found = measure_rounding(ours, library, wide, emitted, samplings_of(spec), shaken)
     max_abs, max_rel = _errors(list(zip(ours, library, strict=True)))
@@ -271,7 +271,7 @@ def _tokens_alone(
     if emitted == [list(ids) for ids in reference.tokens]:
         return Correctness(checked=True, ok=True, token_identical=True, why=ONLY_TOKENS)
     library = forced(emitted, "own")
-    shaken = forced(emitted, "shaken") if spec.model.activation_bits else ()
+    shaken = [forced(emitted, numbers) for numbers in SHAKEN if spec.model.activation_bits]
     wide = forced(emitted, "precise")
     found = measure_rounding(library, library, wide, emitted, samplings_of(spec), shaken)
     said = f"{TOKENS_DIFFER}, and {_margin(found)}"

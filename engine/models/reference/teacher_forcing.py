@@ -3,9 +3,9 @@
 The library gets the run's own tokens as input, many in one pass. If it prefers each of them where the run
 chose it, they are the tokens that it would have chosen by itself. Once a run has emitted another one, what
 follows can only be compared after the same text. Numbers "own" are the model's; "precise" ones are twice as
-wide, for the same weights: the difference of both is the rounding error of the model's own. "shaken" ones are
-those of a model in whole numbers of 8 bits whose products take in a little more or less, so that some of
-these are the next ones.
+wide, for the same weights: the difference of both is the rounding error of the model's own. "shaken"
+ones are those of a model in whole numbers of 8 bits whose products take in a little more or less, each in
+another way, so that some of these are the next ones.
 
 `main([SPEC.json, FOLDER, ANSWERS.json, NUMBERS])` writes FOLDER/I.safetensors for every request I of ANSWERS;
 for none of them it only imports, loads and reads what the next call needs.
@@ -32,7 +32,8 @@ from engine.models.reference.transformers_outputs import Reference, leave_out_un
 if TYPE_CHECKING:
     import torch
 
-Numbers = Literal["own", "precise", "shaken"]
+Numbers = Literal["own", "precise", "shaken-1", "shaken-2", "shaken-3", "shaken-4"]
+SHAKEN: tuple[Numbers, ...] = ("shaken-1", "shaken-2", "shaken-3", "shaken-4")
 Tokens = Sequence[Sequence[int]]
 """What a run has emitted for each request; nothing for each where the model generates none."""
 Forced = Callable[[Tokens, Numbers], "Sequence[torch.Tensor]"]
@@ -117,7 +118,7 @@ def compute(spec: RunSpec, tokens: Tokens, numbers: Numbers = "own") -> list[tor
 
 
 def _model_of(spec: RunSpec, numbers: Numbers) -> Any:
-    model = library_model(spec, shaken=numbers == "shaken")
+    model = library_model(spec, SHAKEN.index(numbers) + 1 if numbers in SHAKEN else 0)
     return _widened(spec, model) if numbers == "precise" else model
 
 

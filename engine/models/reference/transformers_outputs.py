@@ -118,12 +118,12 @@ def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tens
     return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
 
 
-def library_model(spec: RunSpec, shaken: bool = False) -> Any:
+def library_model(spec: RunSpec, shake: int = 0) -> Any:
     """The `transformers` module of `spec`, with its weights, ready to infer.
 
     The library reads the config.json of the model's directory by itself, also for random weights: so a config
     that is read differently here is seen. Raises `SpecError` if that file no longer describes `spec.model`.
-    `shaken`: what products round to 8 bits is moved a little before.
+    `shake`: what products round to 8 bits is moved a little before, by each number but 0 in another way.
     """
     import torch
     from transformers import AutoConfig, Mxfp4Config
@@ -144,7 +144,7 @@ def library_model(spec: RunSpec, shaken: bool = False) -> Any:
         found = kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **how, **local).eval()
         if model.weight_bits:
             fill(found, model, InBits(source))
-        return _taking_int8(found, model.int8_group, shaken) if model.activation_bits else found
+        return _taking_int8(found, model.int8_group, shake) if model.activation_bits else found
     if directory:
         config = AutoConfig.from_pretrained(directory, **local)
     else:
@@ -154,10 +154,10 @@ def library_model(spec: RunSpec, shaken: bool = False) -> Any:
         made = kind.from_config(config, dtype=dtype, **how)
     made.tie_weights()
     fill(made, model, InBits(source) if model.weight_bits else source)
-    return _taking_int8(made.eval(), model.int8_group, shaken) if model.activation_bits else made.eval()
+    return _taking_int8(made.eval(), model.int8_group, shake) if model.activation_bits else made.eval()
 
 
-def _taking_int8(module: Any, group: int, shaken: bool) -> Any:
+def _taking_int8(module: Any, group: int, shake: int) -> Any:
     """The library's module, every product of whose layers takes in numbers that are rounded to 8 bits by
     groups. The product of the rounded numbers is that of whole numbers but for rounding of its dtype.
     """
@@ -169,7 +169,7 @@ def _taking_int8(module: Any, group: int, shaken: bool) -> Any:
         if isinstance(part, torch.nn.Linear | Conv1D) and part is not head:
             part.register_forward_pre_hook(
                 lambda _, inputs: (
-                    rounded_inputs(_moved(inputs[0]) if shaken else inputs[0], group),
+                    rounded_inputs(_moved(inputs[0], shake) if shake else inputs[0], group),
                     *inputs[1:],
                 )
             )
@@ -180,11 +180,12 @@ SHAKEN = 2.0**-22
 """The share of a number by which other orders of additions in float32 may move it within a few layers."""
 
 
-def _moved(x: torch.Tensor) -> torch.Tensor:
-    """`x` with every other input a little larger, and the ones between a little smaller."""
+def _moved(x: torch.Tensor, shake: int) -> torch.Tensor:
+    """`x` with 2 ** (shake - 1) inputs a little larger, as many after them a little smaller, and so on."""
     import torch
 
-    return x * (1 + SHAKEN * (1 - 2 * (torch.arange(x.shape[-1]) % 2)).to(x.dtype))
+    places = torch.arange(x.shape[-1]) >> (shake - 1)
+    return x * (1 + SHAKEN * (1 - 2 * (places % 2)).to(x.dtype))
 
 
 def rounded_inputs(x: torch.Tensor, group: int) -> torch.Tensor:

@@ -123,7 +123,7 @@ def test_more_devices_than_a_server_plays_are_refused_before_a_process_is_starte
     devices = (first, *(device.model_copy(update={"node": ""}) for device in others))
     spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": devices})})
     with (
-        pytest.raises(SpecError, match="17 devices without a board.* at most 16"),
+        pytest.raises(SpecError, match=r"17 devices without a board.* at most 16"),
         with_played(spec, [], None),
     ):
         pass

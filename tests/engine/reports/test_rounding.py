@@ -163,7 +163,7 @@ def test_an_image_token_that_a_run_emits_is_text_to_the_reference():
 def test_what_other_whole_numbers_change_counts_as_rounding_beside_the_librarys_own() -> None:
     """A library that happens to round as the wide one does would make any other right run wrong."""
     wide = [torch.tensor([[1.0, 2.0, 3.0]])]
-    ours, shaken = [wide[0] + 0.01], [wide[0] - 0.01]
+    ours, shaken = [wide[0] + 0.01], [wide, [wide[0] - 0.01]]
     alone = measure_rounding(ours, wide, wide, [[]], [None])
     beside = measure_rounding(ours, wide, wide, [[]], [None], shaken)
     assert not alone.is_rounding and beside.is_rounding
