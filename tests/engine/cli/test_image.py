@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from test_commands import loom, refused  # noqa: F401  (a fixture is used by its name)
 
 from engine.cli.progress import describe
 from engine.domain.stored import read_report
 from engine.domain.trace import Mark
 from engine.models.inputs.pictures import encoded
+from tests.support.command_line import refused
 
 SEE = ("predict", "lab-3", "--model", "tiny-vit", "--strategy", "megatron")
 
@@ -24,17 +24,17 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def report_of(loom, *arguments):  # noqa: F811
+def report_of(loom, *arguments):
     return read_report(json.loads(loom(*arguments, "--json", "-").out), "output").needed()
 
 
-def test_the_spec_keeps_the_picture_that_the_model_sees(loom, file):  # noqa: F811
+def test_the_spec_keeps_the_picture_that_the_model_sees(loom, file):
     spec = report_of(loom, *SEE, "--image", file).spec
     assert spec.workload.image == encoded(spec.model.vision, file.read_bytes(), "here")
     assert (spec.workload.prompt, spec.workload.prompt_tokens, spec.workload.new_tokens) == (None, None, 0)
 
 
-def test_a_picture_and_a_question_go_together(loom, file):  # noqa: F811
+def test_a_picture_and_a_question_go_together(loom, file):
     report = report_of(
         loom,
         "predict",
@@ -53,11 +53,11 @@ def test_a_picture_and_a_question_go_together(loom, file):  # noqa: F811
     assert report.spec.workload.prompt == "What is it?" and len(report.requests[0].token_s) == 3
 
 
-def test_without_a_picture_there_is_a_random_one(loom):  # noqa: F811
+def test_without_a_picture_there_is_a_random_one(loom):
     assert report_of(loom, *SEE).spec.workload.image is None
 
 
-def test_what_is_no_picture_is_refused(loom, tmp_path, file):  # noqa: F811
+def test_what_is_no_picture_is_refused(loom, tmp_path, file):
     notes = tmp_path / "notes.txt"
     notes.write_text("hello")
     refused(loom(*SEE, "--image", notes), "notes.txt", "neither PNG nor JPEG")
