@@ -116,6 +116,29 @@ def start_on_boards(
     return int(page.url.rpartition("/")[2])
 
 
+def beside_a_drawn_device(context: BrowserContext, model: str) -> dict[str, Any]:
+    """The request of a run on the boards and on a device that is none."""
+    rows = context.request.get("/api/nodes").json()
+    boards = [row["device"] | {"name": row["name"], "node": row["name"]} for row in rows]
+    drawn = {"name": "drawn", "flop_per_s": SLOW_FLOP_PER_S, "memory_bytes": 1e9, "memory_byte_per_s": 1e9}
+    devices = [*boards, drawn]
+    links = [{"a": device["name"], "b": "hub", "bit_per_s": 1e8, "delay_s": 2e-4} for device in devices]
+    cluster = {
+        "name": "desk",
+        "source": NAMES[0],
+        "devices": devices,
+        "switches": [{"name": "hub"}],
+        "links": links,
+    }
+    return {
+        "cluster": cluster,
+        "model": model,
+        "strategy": "megatron",
+        "dilation": "nodes",
+        "workload": {"prompt_tokens": 12, "new_tokens": 6},
+    }
+
+
 def test_a_cluster_of_boards_is_drawn_and_run_on_them(
     page: Page, context: BrowserContext, boards: list[Any], weights: str, tmp_path: Path
 ) -> None:
@@ -141,6 +164,16 @@ def test_a_cluster_of_boards_is_drawn_and_run_on_them(
     assert ranks == {0, 1}, "both boards compute"
     slices = [{path.stem for path in (tmp_path / name).glob("edgeloom/slices/*")} for name in NAMES]
     assert all(slices) and not slices[0] & slices[1], "each has its own part of the weights alone"
+
+    beside = context.request.post(
+        "/api/runs", data=beside_a_drawn_device(context, weights), headers=proof(context)
+    )
+    eventually(
+        page, lambda: row_of(beside.json()["id"])["status"] == "finished", "the run beside a drawn device"
+    )
+    report = row_of(beside.json()["id"])["report"]
+    assert report["correctness"]["token_identical"] is True
+    assert any(note.startswith("No boards: the server played drawn") for note in report["fidelity"]["notes"])
 
     lost = start_on_boards(page, weights, new_tokens=40, requests=200, failover="End the run")
     eventually(page, lambda: row_of(lost)["status"] == "running", "the run to begin")
