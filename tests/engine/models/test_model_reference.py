@@ -196,7 +196,9 @@ def test_rewritten_weights_are_not_answered_from_the_cache(tmp_path):
 
 def test_a_model_is_loaded_once_for_all_questions_about_it_and_widened_for_the_precise_ones(monkeypatch):
     loaded, load = [], transformers_outputs.library_model
-    monkeypatch.setattr(teacher_forcing, "library_model", lambda spec: loaded.append(spec) or load(spec))
+    monkeypatch.setattr(
+        teacher_forcing, "library_model", lambda spec, *shake: loaded.append(spec) or load(spec, *shake)
+    )
     monkeypatch.setattr(teacher_forcing, "_loaded", {})
     spec = spec_of("tiny-llama", prompt_tokens=13, requests=1)
     own = teacher_forcing._loaded_model(spec, "own")
