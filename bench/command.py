@@ -106,7 +106,7 @@ BENCHES: tuple[Bench, ...] = (
     ),
     Bench(
         "many-devices",
-        "runs of up to 256 devices while pages are asked for",
+        "runs of up to 128 devices while pages are asked for",
         measure_many_devices,
         "server",
         beside=True,

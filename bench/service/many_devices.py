@@ -25,7 +25,7 @@ from topologies.shapes import copies, star
 from webapp.ops.places import OpsError
 from webapp.ops.redis_server import free_port
 
-DEVICES = (16, 64, 128, 256)
+DEVICES = (16, 64, 128)
 METHOD, MODEL = "voltage", "demo-lm"
 WORKLOAD = {"prompt": "The with statement", "new_tokens": 8}
 BOARD, LINK = "raspberry-pi-4", "gigabit-ethernet"
