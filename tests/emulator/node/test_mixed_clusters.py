@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -13,6 +14,8 @@ from statistics import median
 import pytest
 
 from emulator.host.rights import identity
+from emulator.session.board import Board
+from emulator.session.boards import BoardsNetwork
 from emulator.session.isolation import Isolated
 from emulator.session.played import BOARD_PROCESS, with_played
 from emulator.session.turns import turn
@@ -132,3 +135,31 @@ def test_more_devices_than_a_server_plays_are_refused_before_a_process_is_starte
 def test_a_device_that_the_server_cannot_play_as_fast_as_drawn_is_refused_before_anything_starts(weights):
     with pytest.raises(SpecError, match=r"the server cannot play d1 as fast as drawn: .* times as long"):
         run_on(mixed(weights, 1e15, compute_model="flops"), [], lambda event: None)
+
+
+def test_what_is_measured_of_two_machines_holds_for_all_devices_on_them_in_its_direction(monkeypatch):
+    """`d0` and `d1` are one board, `d2` is another: two measurements, one of them of the board by itself."""
+    spec = bound(spec_of("megatron", MODEL, star((1e8, 1e8, 1e8)), new_tokens=4))
+    d0, d1, d2 = spec.cluster.devices
+    devices = (d0, d1.model_copy(update={"node": d0.node}), d2)
+    spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": devices})})
+    socks = [end for _ in devices for end in socket.socketpair()]
+    with ExitStack() as stack:
+        for sock in socks:
+            stack.enter_context(sock)
+        network, asked = BoardsNetwork(spec, socks[::2]), []
+        network.addresses = ["10.0.0.1", "10.0.0.1", "10.0.0.2"]
+
+        def ask(board, kind, patience_s, **message):
+            asked.append(board.name)
+            each = {"bit_per_s": 1e8 * len(asked), "loss_frac": 0.0}
+            ways = {f"{way}_{name}": value for way in ("forward", "backward") for name, value in each.items()}
+            return {"port": 5000, "delay_s": 1e-3, **ways, "backward_bit_per_s": 1e6 * len(asked)}
+
+        monkeypatch.setattr(Board, "ask", ask)
+        network.measure()
+    rates = {ends: pair.bit_per_s for ends, pair in network.pairs.items()}
+    assert all(pair[:2] == ends for ends, pair in network.pairs.items())
+    assert len(asked) == 4, "two questions for each of two measurements"
+    assert rates[0, 2] == rates[1, 2] == 4e8 and rates[2, 0] == rates[2, 1] == 4e6
+    assert rates[0, 1] == 2e8
