@@ -217,9 +217,7 @@ def _rounded(
     named = reference.tensors()
     same = [named[f"{kind}.{index}"] for index in range(count)]
     library = same if identical is not False else forced(emitted, "own")
-    shaken = [forced(emitted, numbers) for numbers in SHAKEN if spec.model.activation_bits]
-    wide = forced(emitted, "precise")
-    found = measure_rounding(ours, library, wide, emitted, samplings_of(spec), shaken)
+    found = _rounding_of(spec, ours, library, emitted, forced)
     max_abs, max_rel = _errors(list(zip(ours, library, strict=True)))
     why = []
     if found.flipped_tokens and not found.flips_are_ties:
@@ -244,6 +242,19 @@ def _rounded(
         flipped_tokens=found.flipped_tokens if spec.workload.new_tokens else None,
         why="; ".join(why) or note,
     )
+
+
+def _rounding_of(
+    spec: RunSpec,
+    ours: Sequence[torch.Tensor],
+    library: Sequence[torch.Tensor],
+    emitted: Tokens,
+    forced: Forced,
+) -> Rounding:
+    """The rounding error of outputs after these tokens, beside what the reference says in other numbers."""
+    shaken = [forced(emitted, numbers) for numbers in SHAKEN if spec.model.activation_bits]
+    wide = forced(emitted, "precise")
+    return measure_rounding(ours, library, wide, emitted, samplings_of(spec), shaken)
 
 
 def _ties(found: Rounding) -> str:
@@ -271,9 +282,7 @@ def _tokens_alone(
     if emitted == [list(ids) for ids in reference.tokens]:
         return Correctness(checked=True, ok=True, token_identical=True, why=ONLY_TOKENS)
     library = forced(emitted, "own")
-    shaken = [forced(emitted, numbers) for numbers in SHAKEN if spec.model.activation_bits]
-    wide = forced(emitted, "precise")
-    found = measure_rounding(library, library, wide, emitted, samplings_of(spec), shaken)
+    found = _rounding_of(spec, library, library, emitted, forced)
     said = f"{TOKENS_DIFFER}, and {_margin(found)}"
     if found.flips_are_ties:
         said = f"{ONLY_TOKENS}; {_ties(found)}: {_margin(found)}"
